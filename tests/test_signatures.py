@@ -54,7 +54,7 @@ TAGS = {
     "launch-blocking",
     "output-ends",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile", "compile-limit",
-    "size-change",
+    "size-change", "rank-monitor",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "step-parts",
     "profiled", "waited-for-data", "ddp-member",

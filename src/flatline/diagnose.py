@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from flatline.calibration import with_confidence
+from flatline.calibration import CONFIDENT, with_confidence
 from flatline.collect.masking import masked
 from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
@@ -299,6 +299,9 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
     ended = [j for j in causes if j.finding.ended_run]
     if ended:
         last = max(j.finding.attempt for j in ended)
+        anew = [j for j in causes if j.finding.code == "E2" and j.finding.attempt > last]
+        if anew and anew[0].confidence >= CONFIDENT:
+            return anew[0]  # what had ended a try before it is over
         ended = [j for j in ended if j.finding.attempt == last]
         return max(ended, key=lambda j: (_precedes_all(facts, j, ended), j.confidence))
     if facts.disposition == "failed":  # being slow ends no process

@@ -112,3 +112,36 @@ def test_what_was_before_the_pod_was_started_again(
     (tmp_path / "pods.txt").write_text(RUNS)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+RAISED = """\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/app/train.py", line 88, in train
+[rank0]:     batch = next(batches)
+[rank0]: requests.exceptions.HTTPError: 504 Server Error: Gateway Time-out for url: https://a/b
+"""
+STARTED = """\
+LAST SEEN   TYPE      REASON    OBJECT             MESSAGE
+19m         Warning   BackOff   pod/lm-worker-0    Back-off restarting failed container main
+19m         Normal    Started   pod/lm-worker-0    Started container main
+"""
+
+
+@pytest.mark.parametrize(
+    ("now", "saves", "code"),
+    [
+        (steps(9, 37, 1, 171), 301, "E2"),
+        (steps(9, 37, 1, 171) + RAISED, 301, "A3"),
+        (steps(9, 37, 311, 481), 301, "A3"),
+        (steps(9, 37, 1, 171), None, "A3"),
+    ],
+    ids=["it began anew", "it ended so again", "it went on behind it", "nothing was saved"],
+)
+def test_what_had_ended_the_try_before_is_over(
+    tmp_path: Path, now: str, saves: int | None, code: str
+) -> None:
+    judged(tmp_path, now, saves=saves, events=STARTED)
+    with (tmp_path / "lm-worker-0.previous.log").open("a") as log:
+        log.write(RAISED)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -291,3 +291,21 @@ def test_saves_are_timed_by_a_lightning_bars_clock(
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, verdict.confidence >= 0.8) == (code, code == "D2")
+
+
+def test_a_bar_that_one_date_stands_before_tells_of_no_save(tmp_path: Path) -> None:
+    """Passes of a bar that are drawn over one another are one line to whoever dates the lines."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for first in range(1, 601, 100):
+        drawn = (f"Steps: {n // 6:3d}%|###  | {n}/600 [{n * 3 // 60:02d}:{n * 3 % 60:02d}<30:00,"
+                 f"  3.00s/it, lr=0.0001, step_loss={0.1 + 4 / n:.4f}]"
+                 for n in range(first, first + 100))  # fmt: skip
+        at += timedelta(seconds=300)
+        lines.append(f"{at:%Y-%m-%dT%H:%M:%S}.000000000Z " + "\r".join(drawn))
+        lines.append(f"{at:%Y-%m-%dT%H:%M:%S}.100000000Z {at:%m/%d/%Y %H:%M:%S} - INFO - __main__"
+                     f" - Saved state to /out/checkpoint-{first + 99}")  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.fault_class != "checkpoint-storm"

@@ -33,6 +33,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
+from flatline.judging.rank_monitors import unheard_ranks
 from flatline.judging.supervised import given_up
 from flatline.judging.unheard_job import Unheard, unheard_job
 from flatline.judging.unprobed import Unprobed, unprobed
@@ -75,9 +76,7 @@ def judge(facts: Facts) -> Judgement:
         found = _finding(facts, wrong.lines, wrong.places, wrong.shows, wrong.at,
                          own=wrong.by_steps)  # fmt: skip
         return found if wrong.by_steps else replace(found, strength=NODE, most=BUFFERED_MOST)
-    if (aborted := watchdog_stuck(facts)) is not None:
-        return _of_a_watchdog(facts, aborted)
-    if (whole := _of_all(facts)) is not None:
+    if (whole := _unnamed(facts)) is not None:
         return whole
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
@@ -96,8 +95,13 @@ def judge(facts: Facts) -> Judgement:
                    cannot_decide=(*found.cannot_decide, BUFFERED))  # fmt: skip
 
 
-def _of_all(facts: Facts) -> Finding | None:
-    """Where no task is named: the job as a whole was given up."""
+def _unnamed(facts: Facts) -> Finding | None:
+    """Where a monitor of one rank ended it, or no task is named: the job as a whole was given
+    up."""
+    if (aborted := watchdog_stuck(facts)) is not None:
+        return _of_a_watchdog(facts, aborted)
+    if (ended := unheard_ranks(facts)) is not None:
+        return _of_a_monitor(facts, ended)
     if (unheard := unheard_job(facts)) is not None:
         return _of_a_job(facts, unheard)
     probed = unprobed(facts)
@@ -191,6 +195,28 @@ def _of_a_watchdog(facts: Facts, aborted: Aborted) -> Finding:
             Action("fix", "Raise TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, and look for what holds the"
                    " interpreter lock within a CUDA call (py-spy dump --native)."),
             Action("rerun", "Resubmit as it is; no node needs excluding."),
+        ),
+    )  # fmt: skip
+
+
+def _of_a_monitor(facts: Facts, unheard: Aborted) -> Finding:
+    """Ranks that their own monitors, of nvidia-resiliency-ext, ended."""
+    where = name_places(unheard.places)
+    found = _finding(facts, unheard.lines, unheard.places, unheard.shows, unheard.at)
+    return replace(
+        found,
+        summary=f"Its rank monitor ended {where}, still making steps",
+        shows=(
+            claim(f"The rank monitor of {where} had heard nothing of it and ended it",
+                  *[m.cite for m in unheard.lines[:3]]),
+            *unheard.shows[:SHOWN],
+        ),
+        cannot_decide=("What held the heartbeats back, a full socket or a monitor that was not"
+                       " scheduled: no stack of either was read.",),
+        actions=(
+            Action("fix", "Raise the timeout that the monitor waited for (rank_heartbeat_timeout,"
+                   " rank_section_timeouts, rank_out_of_section_timeout of ft_launcher)."),
+            *found.actions[1:],
         ),
     )  # fmt: skip
 

@@ -82,7 +82,8 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     if track is None or len(marked) < least:
         return None
     when = lasted(facts, track)
-    known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
+    points = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
+    known = _one_a_line(track, points, when)
     ordered, evaluated = sorted(marked), _evaluated(facts, track.source)
     plain: list[float] = []
     costly: list[tuple[float, int, int]] = []
@@ -111,6 +112,18 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     per_step = typical[0] / typical[1]
     return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track,
                 printed is not None)  # fmt: skip
+
+
+def _one_a_line(track: Track, points: Sequence[int], when: Mapping[int, float]) -> list[int]:
+    """The last point of each line: all passes of a bar that is drawn on within one have its date,
+    and the whole time between two lines would be that of the first pass in the second."""
+    return [
+        i
+        for n, i in enumerate(points, 1)
+        if n == len(points)
+        or track.lines[points[n]] != track.lines[i]
+        or when[points[n]] != when[i]
+    ]
 
 
 def _printed_s(track: Track, points: Sequence[int]) -> float | None:

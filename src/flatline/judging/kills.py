@@ -20,6 +20,7 @@ from flatline.judging.crashes import failures, survived
 from flatline.judging.described import above_its_log
 from flatline.judging.echoes import echoes_of
 from flatline.judging.launched_order import killed_by_kernel
+from flatline.judging.rank_monitors import ended_by_monitor
 from flatline.judging.said_done import once_done
 from flatline.judging.wrappers import is_wrapper
 from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
@@ -318,6 +319,8 @@ def _before(facts: Facts, event: ProcessExit) -> str:
     """What ended the run, or this rank, before this signal; "" where nothing is known to have."""
     if event.reporter.endswith(BY_LAUNCHER):
         return "the launcher itself sent it"
+    if ended_by_monitor(facts, event):
+        return "its rank's monitor had given it up before"
     for tag in ENDED_BY_SCHEDULER:
         if any(
             _no_later(facts, match, event) and not (tag == "cancelled" and _limited(facts, match))

@@ -57,7 +57,7 @@ def watchdog_stuck(facts: Facts) -> Aborted | None:
         first.setdefault(number(match.cite.place), match)
     stated = next(filter(None, (_SECONDS.search(m.cite.text) for m in said)), None)
     seconds = float(stated[1]) if stated is not None else DEFAULT_S
-    shown = [_steps(facts, rank, match, seconds) for rank, match in first.items()]
+    shown = [made_through(facts, rank, match, seconds) for rank, match in first.items()]
     bar = _bar(facts, said, seconds) if shown == [None] else None
     proofs = [one for one in (*shown, bar) if one is not None]
     times = [m.cite.at for m in first.values() if m.cite.at is not None]
@@ -68,7 +68,7 @@ def watchdog_stuck(facts: Facts) -> Aborted | None:
     return Aborted(tuple(first.values()), places, tuple(proofs), at, bar is None)
 
 
-def _steps(facts: Facts, rank: int | None, match: Match, seconds: float) -> Claim | None:
+def made_through(facts: Facts, rank: int | None, match: Match, seconds: float) -> Claim | None:
     """Its own dated steps through that time."""
     at = match.cite.at
     if rank is None or at is None or match.cite.at_assumed:
