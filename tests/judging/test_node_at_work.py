@@ -99,3 +99,32 @@ def test_when_the_head_gave_it_up_by_its_own_log(
     verdict = judged(tmp_path, steps(each_s=24.0, until_s=until_s))
 
     assert (verdict.code if verdict.code == "C4" else None) == code
+
+
+def power(*, fell_s: float) -> str:
+    """Two nodes whose GPUs idle, work, and fall: the accused one's so long before it left."""
+    lines = []
+    for seconds in range(-1700, 240, 15):
+        at = int((LEFT + timedelta(seconds=seconds)).timestamp() * 1000)
+        for host, until in (("gx11", 5.0), ("gx12", -fell_s)):
+            watts = 240 if -1500 < seconds < until else 60
+            lines.append(f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="{host}"}} {watts} {at}')
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("fell_s", "raylet", "code"),
+    [(-5.0, True, "C4"), (50.0, True, None), (-5.0, False, None)],
+    ids=["worked on", "fell before", "its raylet says nothing"],
+)
+def test_its_gpus_drew_what_they_do_at_work(
+    tmp_path: Path, fell_s: float, raylet: bool, code: str | None
+) -> None:
+    """Where its raylet lived to be told, and nothing was written in that time; never surely."""
+    (tmp_path / "metrics.prom").write_text(power(fell_s=fell_s))
+    verdict = judged(tmp_path, "", raylet=raylet)
+
+    assert (verdict.code if verdict.code == "C4" else None) == code
+    if code is not None:
+        assert verdict.cleared == (Place(host="gx12"),)
+        assert verdict.confidence < 0.8

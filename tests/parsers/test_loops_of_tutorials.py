@@ -250,3 +250,26 @@ def test_blocks_of_a_policy_s_training_that_name_no_loss() -> None:
     assert [point.step for point in said(logger_table, *told)] == [2, 3, 4]
     steps = ["| step            | 10    |", "| step            | 20    |"]
     assert said(logger_table, *steps) == []
+
+
+@pytest.mark.parametrize(
+    "clock", ["", "2026-03-04 09:00:55 ", "[09:00:55] ", "09:00:55,120 INFO "]
+)
+def test_batches_below_the_line_of_their_epoch(clock: str) -> None:
+    """They are counted on over the epochs, whatever clock stands before them; NaN is a value."""
+    points = said(
+        plain,
+        *(f"{clock}{text}" for epoch in (1, 2) for text in (
+            f"Epoch {epoch}/90 lr 0.001000", "  batch 100/437 loss 2.250 acc 0.48",
+            "  batch 400/437 loss nan acc 0.48", "val: acc 0.4725 mIoU 0.37258")),
+    )  # fmt: skip
+    assert [one.step for one in points] == [100, 400, 537, 837]
+    assert [one.epoch for one in points] == [1, 1, 2, 2]
+    assert math.isnan(points[-1].loss or 0)
+
+
+@pytest.mark.parametrize("said_of", ["Validation batch 3/40", "test batch 3/40", "eval: batch"])
+def test_a_clock_before_a_batch_of_another_set(said_of: str) -> None:
+    """Only a batch that begins the message is one of training."""
+    points = said(plain, f"2026-03-04 09:00:55   {said_of} loss 2.5")
+    assert not [one for one in points if one.kind == "train"]

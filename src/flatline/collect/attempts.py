@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 from typing import Any, TypeVar
 
 from flatline.collect.events import LogEvents
@@ -334,6 +335,58 @@ def _of_new_workers(
     return told
 
 
+def _of_epochs(
+    track: Track, begun: Sequence[int], taken: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Of one that counts epochs alone: folds and stages begin at their first as well, so that
+    only those that go back behind the word that the run was taken back are a rerun's."""
+    last, rising = -1, True
+    for i, epoch in enumerate(track.epoch):
+        if not isfinite(epoch):
+            continue
+        if last >= 0 and epoch < track.epoch[last]:
+            lines = track.lines[last], track.lines[i]
+            at = bisect_right(taken, lines[0])
+            ended = at < len(taken) and taken[at] < lines[1]
+            goes_on = rising and len(track) - i > GOES_ON_AFTER
+            if ended and (goes_on or _between(begun, taken[at], lines[1])):
+                yield lines
+                rising = True
+            else:
+                rising = False
+        last = i
+
+
+def _of_steps(
+    track: Track,
+    begun: Sequence[int],
+    taken: Sequence[int],
+    again: Callable[[int, int], bool],
+) -> Iterator[tuple[int, int]]:
+    last = -1
+    interval = 1
+    rising = True
+    for i, step in enumerate(track.steps):
+        if step < 0:
+            continue
+        if last >= 0 and step < track.steps[last]:
+            back = track.steps[last] - step
+            lines = track.lines[last], track.lines[i]
+            said = _between(begun, *lines)
+            said |= rising and len(track) - i > GOES_ON_AFTER and _between(taken, *lines)
+            rising = False
+            epoch = track.epoch[i] > track.epoch[last]
+            if not epoch and (back >= RESET_INTERVALS * interval or said):
+                yield lines
+                last, rising = i, True
+            continue
+        if last >= 0 and step > track.steps[last]:
+            interval = step - track.steps[last]
+        if last >= 0 and again(track.lines[last], track.lines[i]):
+            yield track.lines[last], track.lines[i]
+        last = i
+
+
 def _resets(events: LogEvents) -> list[tuple[int, int]]:
     """(last line of the old try's progress, first line of the new one's), in order."""
     found: list[tuple[int, int]] = []
@@ -341,28 +394,10 @@ def _resets(events: LogEvents) -> list[tuple[int, int]]:
     taken = sorted(m.cite.line for m in events.matches if _taken_from_it(m))
     again = _started_again(events)
     for track in telling(events.tracks.values()):
-        last = -1
-        interval = 1
-        rising = True
-        for i, step in enumerate(track.steps):
-            if step < 0:
-                continue
-            if last >= 0 and step < track.steps[last]:
-                back = track.steps[last] - step
-                lines = track.lines[last], track.lines[i]
-                said = _between(begun, *lines)
-                said |= rising and len(track) - i > GOES_ON_AFTER and _between(taken, *lines)
-                rising = False
-                epoch = track.epoch[i] > track.epoch[last]
-                if not epoch and (back >= RESET_INTERVALS * interval or said):
-                    found.append(lines)
-                    last, rising = i, True
-                continue
-            if last >= 0 and step > track.steps[last]:
-                interval = step - track.steps[last]
-            if last >= 0 and again(track.lines[last], track.lines[i]):
-                found.append((track.lines[last], track.lines[i]))
-            last = i
+        if any(step >= 0 for step in track.steps):
+            found += _of_steps(track, begun, taken, again)
+        else:
+            found += _of_epochs(track, begun, taken)
     found += _of_new_workers(events, begun, taken)
     merged: list[tuple[int, int]] = []
     for old, new in sorted(found):

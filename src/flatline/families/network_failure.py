@@ -53,6 +53,7 @@ EXPLAINS = {
     "C2": "a collective cannot complete when the traffic of one rank does not arrive",
     "A3": "the transport's error surfaces as an exception in the program",
     "C1": "ranks that cannot reach each other never form their group",
+    "C6/cut-off": "a file server cannot be reached over a link that is down",
     "F1": "a node the controller cannot reach is set DOWN",
     "A2": "the watchdog aborts the process whose communicator failed",
     "F3": "ranks left waiting hold the allocation to the wall",

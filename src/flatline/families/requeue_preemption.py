@@ -25,6 +25,7 @@ References:
 from __future__ import annotations
 
 from flatline.facts import Facts
+from flatline.judging.by_epochs import goes_back
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure, failures
 from flatline.judging.dated_beside import dated_beside
@@ -115,10 +116,11 @@ def _failed_first(facts: Facts, lines: list[Match]) -> Failure | None:
 def _begun_anew(facts: Facts) -> bool:
     """Whether the rerun looked for a checkpoint in vain and stands below what was made before."""
     made = [a.last_step for a in facts.attempts[:-1] if a.last_step is not None]
-    looked = any(m.attempt == facts.last.n and m.progress.step is None
-                 for m in facts.markers_of("fresh"))  # fmt: skip
+    looked = [m for m in facts.markers_of("fresh")
+              if m.attempt == facts.last.n and m.progress.step is None]  # fmt: skip
     first = facts.last.first_step
-    return bool(looked and made and first is not None and first < max(made))
+    back = bool(looked and made and first is not None and first < max(made))
+    return back or any(goes_back(facts, marker) for marker in looked)
 
 
 _FATES: dict[str, tuple[str, Resubmit]] = {

@@ -31,6 +31,7 @@ from math import isfinite
 
 from flatline.facts import LOG, Facts, Marker, Point
 from flatline.judging.begun_alike import Begun, begun_alike, left_unfinished
+from flatline.judging.by_epochs import left_behind
 from flatline.judging.claims import claim
 from flatline.judging.far_before import far_before, far_before_it
 from flatline.judging.fresh_start import (
@@ -144,6 +145,8 @@ def _silent(facts: Facts) -> Judgement:
     if loaded:
         return Cleared(CODE, "a checkpoint was loaded", (loaded[0].cite, first.cite))
     fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]
+    if (kept := left_behind(facts, first)) is not None:
+        return _restarted(facts, first, [kept.cite], fresh)
     left = _unfinished(facts, looked=bool(fresh))
     asked = _asked(facts, left)
     goes_on = went_on(facts, first)

@@ -61,6 +61,7 @@ from flatline.judging.filesystems import (
 )
 from flatline.judging.idle_power import idle
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows
+from flatline.judging.over_a_link import cut_off
 from flatline.judging.pace import pace
 from flatline.judging.pauses import SILENT_S, Stalled, longest_of, stalled
 from flatline.judging.signed import signed
@@ -131,11 +132,9 @@ def judge(facts: Facts) -> Judgement:
     of a run that stood still meanwhile and went on."""
     first = lead(facts, CODE)
     if first is None and facts.disposition in _GOES_ON:
-        waited = stalled(facts, CODE)
-        if waited is not None:
+        if (waited := stalled(facts, CODE)) is not None:
             return _stood_still(facts, waited)
-        apart = blocked(facts, CODE)
-        if apart is not None:
+        if (apart := blocked(facts, CODE)) is not None:
             return _waited(facts, apart)
     if first is None:
         return (_asleep(facts) or unserved(facts, CODE, _SERVER) or _all_wait(facts)
@@ -144,7 +143,7 @@ def judge(facts: Facts) -> Judgement:
     asleep = _all_wait(facts, first) if _of_another_time(facts, first) else None
     if asleep is not None:
         return asleep
-    return None if found is None else _by_its_count(facts, found, first)
+    return found and cut_off(facts, _by_its_count(facts, found, first), first)
 
 
 def _said(facts: Facts, told: Lead) -> Finding | None:

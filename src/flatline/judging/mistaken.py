@@ -2,8 +2,9 @@
 A node that Ray gave up while it was at work, by what its own raylet wrote, or its workers.
 
 A raylet that finds itself given up says so and leaves; so does one whose host stood still for a
-minute.  What it wrote between, by its own clock, tells the two apart.  Steps that a log named
-after the node dates behind the moment at which it was given up leave no doubt.
+minute.  What it wrote between, by its own clock, tells the two apart, and where that is little
+what the node's GPUs drew, never surely.  Steps that a log named after the node dates behind the
+moment at which it was given up leave no doubt.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from statistics import median
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
+from flatline.judging.kept_power import kept_working
 from flatline.judging.named_logs import host_of_log
 from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
@@ -118,7 +120,7 @@ def _left_at_work(facts: Facts, left: Match) -> Mistaken | None:
     head = _told_by_head(facts, since)
     since = head.cite.at.timestamp() if head and head.cite.at else since
     node = facts.node_of(host)
-    looks = (_went_on, _spoke_on, _in_time)
+    looks = (_went_on, _spoke_on, _in_time, _drew_power)
     found = next(filter(None, (look(facts, left, node, since) for look in looks)), None)
     return replace(found, given_up=(head, *found.given_up)) if found and head else found
 
@@ -169,6 +171,13 @@ def _in_time(facts: Facts, left: Match, host: str, since: float) -> Mistaken | N
                 " none later behind the one before it than at other steps")  # fmt: skip
         return Mistaken(left, claim(text, *cites), (left,), host, slack=True)
     return None
+
+
+def _drew_power(facts: Facts, left: Match, host: str, since: float) -> Mistaken | None:
+    """The same by what its GPUs drew up to then, where its workers write nothing.  Readings lie up
+    to a window apart: each half of the two windows before has one."""
+    shown = kept_working(facts, since, 2 * WINDOW_S, [host])
+    return None if shown is None else Mistaken(left, shown, (left,), host, slack=True)
 
 
 def _written(facts: Facts, read: FileRead, since: float) -> list[tuple[int, float, str]]:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from flatline.model import PRINTED, Progress, ProgressKind
 from flatline.parsers import Columns
@@ -56,8 +57,13 @@ TRIGGERS = (
     r"tensor\([0-9.naif]{3,12}, [^\n]{0,40}grad_fn=<[A-Za-z0-9]{0,24}Loss",
 )
 
-_BATCH_FIRST = re.compile(r"(?:^|[\]|:>-] )(batch) *[:=#]? *#?[0-9]")
+_CLOCK = (
+    r"(?:\[?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[ t])?[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?z?\]?"
+    r"(?: {1,8}info:?)?(?= ))"
+)
+_BATCH_FIRST = re.compile(rf"(?:^{_CLOCK}?" + r" {0,8}|[\]|:>-] )(batch) *[:=#]? *#?[0-9]")
 _EPOCH_ABOVE = re.compile(
+    rf"{_CLOCK}?"
     r"\W{0,12}epoch[ :=#\[]{1,3}([0-9]{1,6})(?: ?(?:/|of) ?[0-9]{1,6})?(?![\w.])(?!.*loss)"
 )
 _NUMBER = r"(?:tensor\()?([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]{1,3})?|nan|inf)\b)"
@@ -182,6 +188,9 @@ class Reader:
         if shape is None and (found := _BATCH_FIRST.search(low)):
             stepped = low[: found.start(1)] + "step " + low[found.end(1) :]
             shape = learn(text, stepped, parts)
+            if shape is not None and shape.position is not None:
+                # Batches are counted in an epoch, which a line above may name.
+                shape = replace(shape, position=replace(shape.position, bare=True))
         self._shapes[key] = shape
         return shape
 
