@@ -104,6 +104,9 @@ def test_another_jobs_gpus_beside_one_of_one_rank(tmp_path: Path) -> None:
     assert verdict(tmp_path, one + dated(), LOOKED + card(0) + card(1)).code is None
 
 
+NODES = (
+    "$ kubectl get nodes\nNAME  STATUS  ROLES  AGE  VERSION\nn4    Ready   gpu    9d   v1.30.5\n"
+)
 LS = "-rw-r--r-- 1 nu nu 2207 {} {}\n"
 
 
@@ -138,8 +141,10 @@ def test_when_a_log_without_times_was_last_written(
 def test_a_listing_in_a_file_of_its_own(tmp_path: Path, day: str, code: str | None) -> None:
     """It counts where it says about the time of the look."""
     ls = f"$ date; ls -l\n{day} CST 2023\n" + LS.format("Oct 18 08:38", "run.log")
+    look = LOOKED + card(0) + card(1)
 
-    assert verdict(tmp_path, undated(), LOOKED + card(0) + card(1), ls=ls).code == code
+    assert verdict(tmp_path, undated(), look, ls=ls).code == code
+    assert verdict(tmp_path, undated(), look, ls=NODES + ls).code == code
 
 
 STAT = "node4  Wed Oct 18 10:12:39 2023  470.57.02\n"

@@ -39,7 +39,12 @@ SPOKEN = "".join(f"epoch {n} loss {2 / n:.3f} lr 0.1\n" for n in range(1, 90))
         pytest.param(SESSION, True, id="date, list and stack"),
         pytest.param(BASH, True, id="a prompt that bash has"),
         pytest.param(ABOVE, True, id="the first command was cut off"),
-        pytest.param(f"root@nv07:~# date; ps -e\n{DATE}  PID CMD\n    1 init\n", True, id="date;"),
+        pytest.param(
+            f"root@nv07:~# date; ps -e\n{DATE}  PID CMD\n    1 init\n",
+            False,
+            id="one command: lines",
+        ),
+        pytest.param(f"$ date\n{DATE}$ ls -l\ntotal 0\n", False, id="no record among them"),
         pytest.param(f"$ squeue\n{QUEUE}", False, id="one command: a table"),
         pytest.param(
             f"$ date\n{DATE}$ tail -100 train.log\n{SPOKEN}", False, id="a log at length"

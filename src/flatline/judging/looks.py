@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from flatline.facts import LOG, METRICS, Facts, FileRead
+from flatline.facts import LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.model import LogCite
 from flatline.series.smi import date, nvidia_table
 
@@ -91,7 +91,8 @@ def _looks(facts: Facts) -> tuple[Look, ...]:
 
 def _pages(facts: Facts) -> Iterator[tuple[FileRead, int, tuple[str, ...]]]:
     """Of each small file, or a log's end, its lines and the number of the first."""
-    kept = [read for read in facts.files if read.kind in (LOG, METRICS)]
+    kept = [read for read in facts.files
+            if read.kind in (LOG, METRICS) or (read.kind == SCHEDULER and read.lines)]  # fmt: skip
     for read in kept[:MOST_FILES]:
         if read.kind == METRICS and not 0 < read.size <= MOST_BYTES:
             continue

@@ -83,7 +83,8 @@ class _Part:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether commands stand there, nothing but what a format knows above them, and the output of
-    one is known or a date; a part that none knows is a glance."""
+    one is; a part that none knows is a glance.  Dates and lists of files alone are a log's lines.
+    """
     if _MAY_ASK.search(head) is None:
         return False
     try:
@@ -93,11 +94,12 @@ def recognise(name: str, head: bytes) -> bool:
     above, asked = parts[0], parts[1:]
     if not asked or (above.lines and above.told() is None):
         return False
-    if len(asked) == 1 and not above.lines and asked[0].told() is not None:
+    if len(asked) == 1 and not above.lines:
         return False  # its own format passes over the one command
-    known = [part.told() is not None or _moment(part) is not None for part in parts if part.lines]
-    short = all(len(part.lines) <= GLANCE_LINES or part.told() is not None for part in parts)
-    return short and any(known)
+    known = [part.told() is not None for part in parts]
+    return any(known) and all(
+        told or len(part.lines) <= GLANCE_LINES for told, part in zip(known, parts, strict=True)
+    )
 
 
 def parse(data: bytes, source: str) -> Records:
