@@ -89,9 +89,9 @@ _SCALES = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "seconds":
 _NO_PART = re.compile(
     r"(?i)norm|loss|grad\b|mem|gi?b\b|util|ratio|throughput|flop|offset|skew|drift|uptime|avg|checkpoint"
     r"|ckpt|sav(?:e|ing)|writ|eval|valid|init|start-?up|volume|epoch|token|shard|since|total|sum\b"
-    r"|last\b(?! \d{1,6} (?:step|iter))"
+    r"|last\b(?! \d{1,6} (?:step|iter))|per_s(?:ec(?:ond)?)?\b"
 )
-"""What is no part of a step, or one of many steps together."""
+"""What is no part of a step, one of many steps together, or a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,11 +254,13 @@ def _by_slash(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
 
 
 def _by_list(text: str, ranks: int | None) -> Iterator[tuple[str, str, dict[int, float]]]:
-    """The same of all ranks in their order: `loader wait per rank [ms]: 9 8 640 9`."""
+    """The same of all ranks in their order: `loader wait per rank [ms]: 9 8 640 9`, the unit as
+    well in the name, `fwd_ms per rank: 9 8 14 9`."""
     for found in _LIST.finditer(text):
         before = _NAME_ENDS.split(text[: found.start()])[-1]
         by = dict(enumerate(map(float, found[2].replace(",", " ").split())))
-        unit = _UNIT.search(f"{found[1].rstrip()} ") or _UNIT.search(found[1])
+        told = (f"{found[1].rstrip()} ", found[1], before.rstrip())
+        unit = next(filter(None, map(_UNIT.search, told)), None)
         if unit is not None and len(by) == (ranks or len(by)):
             yield f"{before}{found[1]}", unit[1], by
 
