@@ -66,10 +66,16 @@ def test_how_old_a_pod_is(told: str, seconds: int | None) -> None:
 @pytest.mark.parametrize(
     "above",
     [b"$ date -u\nWed Jun 18 22:19:50 UTC 2025\n$ kubectl get pods -o wide\n",
-     b"me@login:~$ date\nThu 19 Jun 2025 00:19:50 AM CEST\n"],
+     b"me@login:~$ date\nThu 19 Jun 2025 00:19:50 AM CEST\n",
+     b"$ date -u; kubectl -n ml get pods -l job=train -o wide\nWed Jun 18 22:19:50 UTC 2025\n",
+     b"$ date && kubectl get pods -o wide\nWed Jun 18 22:19:50 UTC 2025\n",
+     b"# 2025-06-18T22:19:50Z\n",
+     b"# collected 2025-06-18T22:19:50Z\n# by cron\n",
+     b"# Wed Jun 18 22:19:50 UTC 2025\n",
+     b"2025-06-18 22:19:50+00:00\n"],
 )  # fmt: skip
 def test_the_time_above_the_table(above: bytes) -> None:
-    """As it is asked for before the pods are listed."""
+    """As it is asked for before the pods are listed, or a script notes it."""
     rows = WIDE[WIDE.index(b"NAME") :]
     assert kubectl_pods.recognise("pods.txt", above + rows)
     assert kubectl_pods.parse(above + rows, "pods.txt") == kubectl_pods.parse(WIDE, "pods.txt")

@@ -21,11 +21,13 @@ FORMAT = "kubectl-pods"
 IN_LINES = True
 _APART = re.compile(r" {2,}|\t+")
 _NEEDED = {"NAME", "READY", "STATUS", "NODE"}
+_DATE = r"date(?: -[^\s;&]{1,40})?"
 _PROMPT = re.compile(
-    r"[^|]{0,120}[$#>%] ?(?:kubectl [^|]{1,200}|date(?: -\S{1,40})?)"
+    rf"[^|]{{0,120}}[$#>%] ?(?:(?:{_DATE} ?(?:;|&&) ?)?kubectl [^|]{{1,200}}|{_DATE})"
     r"|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2}) [\w: ]{4,40}"
+    r"|(?:# ?)?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\w:.,+ -]{0,40}|# .{1,200}"
 )
-"""The command, and the time that was asked for above it."""
+"""The command, the time that was asked for with it, and what a script notes above its answer."""
 _AGE = re.compile(
     r"(?=\d)(?:(\d{1,3})y)?(?:(\d{1,5})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?"
 )
