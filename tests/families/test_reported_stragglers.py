@@ -211,7 +211,7 @@ def row(*worst: float, of: str = "relative") -> str:
     ranks = (11, 3, 7, 2, 14)
     said = ", ".join(f"rank={r} (n{r // 8 + 1}) score={s:.3f}"
                      for r, s in zip(ranks, worst, strict=True))  # fmt: skip
-    return f"[2026-03-02 14:08:00] report: GPU {of} performance: Worst performing 5/16 ranks: {said}\n"
+    return f"[14:08:00] report: GPU {of} performance: Worst performing 5/16 ranks: {said}\n"
 
 
 def test_a_rank_that_tables_of_one_line_set_apart(tmp_path: Path) -> None:
