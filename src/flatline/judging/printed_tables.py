@@ -55,6 +55,8 @@ _ROW = re.compile(
 _COLUMNS = re.compile(r"\(([a-z][\w+-]{0,30}(?: ?[|,/] ?[a-z][\w+-]{0,30}){1,7})\)", re.IGNORECASE)
 """What the line above calls these parts."""
 _CARD = re.compile(r"(?i)\b(?:gpu|cuda|dev(?:ice)?)[:_-]?(\d{1,2})\b")
+_TASK = re.compile(r"\s{0,6}\d{1,6}:(?= )")
+"""What `srun -l` puts before each line."""
 _TIMER = re.compile(r"\s{1,8}([a-z][a-z0-9-]{2,60}):")
 _UNIT_WORD = re.compile(r"(?i)\b(ms|us|seconds|sec)\b")
 _LAYOUT = re.compile(
@@ -142,7 +144,7 @@ def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     first = cite.line
     while len(by) < MOST_RANKS:
         lines = facts.lines(cite.source, first, ROWS_READ)
-        for text in lines:
+        for text in (_TASK.sub("", line, count=1) for line in lines):
             pairs = _OF_RANK.findall(text)
             if not pairs or _OF_RANK.sub("", text).strip():
                 break
@@ -153,7 +155,7 @@ def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
                 continue
         break
     above = facts.lines(cite.source, max(1, cite.line - ABOVE), min(ABOVE, cite.line - 1))
-    label = above[-1] if above else ""
+    label = _TASK.sub("", above[-1], count=1) if above else ""
     unit = _UNIT.search(label) or _UNIT_WORD.search(label)
     own = _TIMER.fullmatch(label.rstrip())
     if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or not (unit or own):
