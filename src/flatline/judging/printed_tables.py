@@ -55,7 +55,7 @@ _ROW = re.compile(
 _COLUMNS = re.compile(r"\(([a-z][\w+-]{0,30}(?: ?[|,/] ?[a-z][\w+-]{0,30}){1,7})\)", re.IGNORECASE)
 """What the line above calls these parts."""
 _CARD = re.compile(r"(?i)\b(?:gpu|cuda|dev(?:ice)?)[:_-]?(\d{1,2})\b")
-_TASK = re.compile(r"\s{0,6}\d{1,6}:(?= )")
+_TASK = re.compile(r"^\s{0,6}\d{1,6}:(?= )")
 """What `srun -l` puts before each line."""
 _TIMER = re.compile(r"\s{1,8}([a-z][a-z0-9-]{2,60}):")
 _UNIT_WORD = re.compile(r"(?i)\b(ms|us|seconds|sec)\b")
