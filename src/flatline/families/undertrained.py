@@ -23,8 +23,10 @@ References:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 
 from flatline.facts import Facts, Point, Track
 from flatline.judging.claims import claim
@@ -151,10 +153,17 @@ def _made(facts: Facts, track: Track | None) -> tuple[int, Cite] | None:
     if track is not None:
         span = track.of_attempt(facts.last.n)
         # Lines of progress that number no step are of different steps all the same.
-        seen = max(facts.last_step or 0, len(span))
+        seen = max(facts.last_step or 0, len(span), _in_whole_epochs(track, span))
         if seen >= told:
             return seen, facts.point(track, span[-1]).cite
     return (told, counted.cite) if counted is not None and told else None
+
+
+def _in_whole_epochs(track: Track, span: Sequence[int]) -> int:
+    """The steps of the epochs that it came through, of a log that numbers epochs alone."""
+    made = {track.epoch[i] for i in span if isfinite(track.epoch[i])}
+    counted = any(track.steps[i] >= 0 for i in span)
+    return 0 if counted or not made else (track.per_epoch or 0) * (len(made) - 1)
 
 
 def _planned_within(facts: Facts, track: Track, planned: int) -> Finding | None:
