@@ -48,7 +48,8 @@ MOST_ALIKE = 0.25
 MOST_ROUNDED, VARIED, RARE = 0.5, 4, 0.02
 """The same where so many numbers at least come each in more than a fiftieth of the steps."""
 _REWARD = re.compile(
-    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|reward score|(?<=critic/)score)s?"
+    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|reward score|(?<=critic/)score"
+    r"|score(?=: \S{1,12} agent nll:))s?"
     r"(?:[/_](?!(?:\w{1,40}_)?(?:std|max|min|var|len|clip|model|weights?|loss)(?![a-z]))"
     r"\w{1,40}){0,2})"
     r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,40}\|\s{1,3}|\s{1,3})"
