@@ -44,6 +44,7 @@ _SCRIPT = re.compile(r"-{40,80}\s*")
 _LIMIT = re.compile(r"#BSUB\s(?:.{0,200}\s)?-W\s{0,4}(?:(\d{1,4}):)?(\d{1,5})(?![\d:.])")
 _EXIT = re.compile(r"Exited with exit code (\d{1,4})\.")
 _SIGNAL = re.compile(r"Exited (?:by signal|with signal termination:?) (\d{1,3})\b")
+_ABOVE = b"The output (if any) is above this job summary."
 _FOLLOWS = "The output (if any) follows:"
 _OF_STDERR = re.compile(r"PS:|Read file <.{1,400}> for (?:stderr|stdout) output of this job\.")
 _POINTER = re.compile(r"job (\S{1,40}), ([a-z ]{1,20})")
@@ -54,13 +55,19 @@ Told = Mapping[str, str]
 
 
 def recognise(name: str, head: bytes) -> bool:
-    """Whether it begins with the sender's line of LSF's and names one job below it."""
+    """Whether it begins with the sender's line of LSF's and names one job below it.  Reports of
+    several whose output stands above each are the end of a log of several tries."""
     if _BEGINS.match(head) is None:
         return False
     try:
-        return any(map(_SUBJECT.fullmatch, decoded(head[:HEAD_BYTES]).split("\n")))
+        named = any(map(_SUBJECT.fullmatch, decoded(head[:HEAD_BYTES]).split("\n")))
+        jobs = {
+            told[1] for line in decoded(head).split("\n") if (told := _SUBJECT.fullmatch(line))
+        }
     except FormatError:
         return False
+    jobs = {told[1] for told in subjects if told is not None}
+    return named and (len(jobs) == 1 or _ABOVE not in head)
 
 
 def parse(data: bytes, source: str) -> Records:
