@@ -61,9 +61,7 @@ def recognise(name: str, head: bytes) -> bool:
         return False
     try:
         named = any(map(_SUBJECT.fullmatch, decoded(head[:HEAD_BYTES]).split("\n")))
-        jobs = {
-            told[1] for line in decoded(head).split("\n") if (told := _SUBJECT.fullmatch(line))
-        }
+        subjects = map(_SUBJECT.fullmatch, decoded(head).split("\n"))
     except FormatError:
         return False
     jobs = {told[1] for told in subjects if told is not None}
