@@ -1,4 +1,4 @@
-"""A service that saves as it is stopped, and looks in vain in that very folder when begun again."""
+"""A service that saves as it is stopped, and looks in vain there when it is begun again."""
 
 from __future__ import annotations
 

@@ -74,6 +74,18 @@ def test_without_a_record_a_line_must_say_that_it_names_a_host(line: str, known:
     assert told(lines, hosts=()) == (WHOLE if known else {})
 
 
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [("10:00:03 engine INFO host {} ranks {} of 8, day_0", True),
+     ("hostname={}, ranks=[{}]", True),
+     ("shard {} ranks {} of 8", False),
+     ("host {}: waiting for ranks {}", False)],
+)  # fmt: skip
+def test_of_ranks_shared_out_as_well(line: str, known: bool) -> None:
+    lines = [line.format(host, ranks) for host, ranks in (("n1", "0-3"), ("n2", "4-7"))]
+    assert told(lines, hosts=()) == (WHOLE if known else {})
+
+
 def test_an_agents_ranks_are_of_the_host_its_log_is_named_after() -> None:
     """torchrun's agent says which it has, not where."""
     lines = ["  global_ranks=[4, 5, 6, 7]", "  global_ranks=[0, 1, 2, 3]"]
