@@ -24,6 +24,13 @@ MOST = 1000
 """Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _SPAN = re.compile(r"(\d{1,6}) ?(?:-|\.\.|to) ?(\d{1,6})")
+_SPANS_OF = re.compile(
+    r"\b[Rr]anks? ?[=:]? ?\[?(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})\]?"
+    r"(?: on (?:host |node )?| ?(?:@|->|=>) ?)(?P<host>[A-Za-z][\w.-]{0,119}\w)"
+    r"(?:[ ,]{0,2}[(\[]?(?i:gpus?|devices?|cuda)[ =:]{0,2}"
+    r"(?P<card>\d{1,2}) ?(?:-|\.\.|to) ?(?P<upto>\d{1,2})\b)?"
+)
+"""A span of ranks, its host and perhaps its cards: a line may share all ranks out."""
 _HOSTFILE = re.compile(r"'(?:[\w.-]{1,64}@)?([\w.-]{1,253})': \[([\d, ]+)\]")
 _OF_ANOTHER = re.compile(
     r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv"
@@ -81,6 +88,10 @@ def _shares(
                 yield host, _numbers(listed)
         elif match.signature.id in (RANKS, AGENT):
             said = match.cite.text
+            spans = [*_SPANS_OF.finditer(said)] if match.signature.id == RANKS else []
+            if len({span["host"] for span in spans}) > 1:
+                yield from _by_spans(spans, said, known)
+                continue
             host = match.cite.place.host or (
                 named(match)
                 if match.signature.id == AGENT
@@ -97,6 +108,24 @@ def _host_said(match: Match) -> str | None:
     before = match.cite.text.partition(match.groups["has_ranks"])[0]
     found = _BEFORE_RANKS.search(before)
     return None if found is None else found[1]
+
+
+def _by_spans(
+    spans: Iterable[re.Match[str]], said: str, known: Mapping[str, str]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for span in () if _OF_ANOTHER.search(said) else spans:
+        host = known.get(span["host"].partition(".")[0].lower())
+        if host is not None and not _OF_A_GROUP.search(f"{said[: span.start()]}rank "):
+            yield host, _numbers(f"{span['first']}-{span['last']}")
+
+
+def card_by_spans(said: str, rank: int) -> tuple[str, str] | None:
+    """Host and card of a rank by a line that gives each span of ranks as many cards of a host."""
+    for span in _SPANS_OF.finditer(said):
+        first, last, card = int(span["first"]), int(span["last"]), span["card"]
+        if card and first <= rank <= last and int(span["upto"]) - int(card) == last - first:
+            return span["host"], str(int(card) + rank - first)
+    return None
 
 
 def _numbers(listed: str) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ WARNED = datetime(2026, 4, 14, 5, 35, 31, tzinfo=UTC)
 STEPS, EACH_S = 180, 15.0
 
 
-def looked_at(folder: Path, first_s: float, after_s: float) -> str | None:
+def looked_at(folder: Path, first_s: float, after_s: float, *, glog: bool = False) -> str | None:
     """So long after what the steps took since the warning, the first of them left out."""
     stamp = f"{WARNED:%Y-%m-%d %H:%M:%S}"
     lines = [
@@ -22,6 +22,8 @@ def looked_at(folder: Path, first_s: float, after_s: float) -> str | None:
         f"{stamp}.881230: E external/xla/xla/stream_executor/cuda/cuda_timer.cc:86] Delay kernel"
         " timed out: measured time has sub-optimal accuracy.",
     ]
+    if glog:
+        lines = [f"E{WARNED:%m%d %H:%M:%S}.881230  4711 slow_operation_alarm.cc:140] Slow"]
     lines += [
         f"completed step: {n}, seconds: {EACH_S if n else first_s:.3f}, TFLOP/s/device: 610.1,"
         f" Tokens/s/device: 4097.1, total_weights: 4194304, loss: {4 + 8 * 0.99**n:.3f}"
@@ -45,3 +47,11 @@ def test_what_was_compiled_may_have_gone_on_behind_the_line(
 ) -> None:
     told = looked_at(tmp_path, first_s, after_s)
     assert (told == "G1") is (code == "G1")
+
+
+@pytest.mark.parametrize(("after_s", "code"), [(110.0, "G1"), (900.0, None)])
+def test_a_date_without_a_year_is_of_the_jobs(
+    tmp_path: Path, after_s: float, code: str | None
+) -> None:
+    """As glog prints it."""
+    assert looked_at(tmp_path, 95.0, after_s, glog=True) == code

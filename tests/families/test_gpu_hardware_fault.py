@@ -388,3 +388,37 @@ def test_a_counter_that_is_read_again_after_the_reset(
 
     assert verdict.code == "B2"
     assert [(place.host, place.gpu) for place in verdict.culprits] == [("n7", gpu)]
+
+
+@pytest.mark.parametrize(("of", "at"), [("fine-worker-0", ("n2", "2")), ("fine-worker-7", None)])
+def test_a_process_that_calls_its_host_by_its_pod(
+    tmp_path: Path, of: str, at: tuple[str, str] | None
+) -> None:
+    """Whose GPUs were read under their node's name, in pieces: of one that none held, it stays."""
+    held = {"n1": "fine-master-0", "n2": of}
+    rows = []
+    for metric in ("DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_POWER_USAGE"):
+        for host, pod in held.items():
+            for gpu in "0123":
+                for t in range(0, 2700, 30):
+                    broken = (host, gpu) == ("n2", "2") and t > 2400
+                    value = (94 if broken else 0) if "XID" in metric else 400
+                    mine = f',exported_pod="{pod}"' if t <= 2430 else ""
+                    rows.append(sample(metric, f'gpu="{gpu}",Hostname="{host}"{mine}', value, t))
+    (tmp_path / "dcgm.prom").write_text("\n".join(rows) + "\n")
+    when = datetime.fromtimestamp(T0, UTC)
+    (tmp_path / "fine-master-0.log").write_text("".join(
+        f"{when + timedelta(seconds=10 * n):%Y-%m-%d %H:%M:%S} step {n}/900 loss {3 - n / 200}\n"
+        for n in range(1, 241)))  # fmt: skip
+    ended = f"{when + timedelta(seconds=2405):%Y-%m-%d_%H:%M:%S}"
+    (tmp_path / "fine-worker-0.log").write_text(
+        "[rank6]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+        "sft.py FAILED\nRoot Cause (first observed failure):\n[0]:\n"
+        f"  time      : {ended}\n  host      : fine-worker-0\n"
+        "  rank      : 6 (local_rank: 2)\n  exitcode  : 1 (pid: 131)\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    (place,) = verdict.culprits
+
+    assert (verdict.code, place.rank) == ("B2", 6)
+    assert (place.host, place.gpu) == (at or ("fine-worker-0", None))

@@ -331,3 +331,35 @@ def test_nor_where_a_node_failed(tmp_path: Path) -> None:
     record.write_text(record.read_text().replace("FAILED", "NODE_FAIL"))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code != "C4"
+
+
+KILL = Signature("x.oom", "kernel", "root", "", "", "", ("x",), family="A2", tags=("oom-kill",))
+
+
+@pytest.mark.parametrize(
+    ("host", "before_s", "killed"),
+    [("n1", 3.0, True), ("n2", 3.0, False), ("n1", 500.0, False), ("n1", -5.0, False)],
+    ids=["on its host", "on another", "long before", "since"],
+)
+def test_one_whose_process_the_kernel_had_killed(
+    tmp_path: Path, host: str, before_s: float, killed: bool
+) -> None:
+    """Its cards had worked until then: it was dead all the same."""
+    at = datetime.fromtimestamp(T0 + DECLARED - before_s, UTC)
+    line = Match(KILL, LogCite("dmesg.log", 3, "Killed process 12", Place(host=host), at), {})
+    lines = [
+        sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu}",Hostname="n{n}"',
+               working(DECLARED)(f"n{n}", at_s), at_s)
+        for n in range(3) for gpu in range(2) for at_s in range(0, 1400, 10)
+    ]  # fmt: skip
+    facts, source = facts_of(
+        tmp_path,
+        lines,
+        None,
+        matches=[accusation(1, 900), line],
+        attempts=(Attempt(0, "failed", hosts=("n0", "n1", "n2")),),
+    )
+    facts.__dict__["hosts"] = ("n0", "n1", "n2")
+    facts.__dict__["_hosts_of"] = {("task", 1): {"n1"}}
+
+    assert bool(findings(checked(judge(facts), source))) is not killed

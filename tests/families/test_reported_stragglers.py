@@ -204,3 +204,33 @@ def test_a_table_that_was_printed_once_or_names_others_later(tmp_path: Path) -> 
 
     assert judged(tmp_path, {300: apart}).code != "D3"
     assert judged(tmp_path, {n: (apart, even)[n // 50 % 2] for n in every("")}).code != "D3"
+
+
+def row(*worst: float, of: str = "relative") -> str:
+    """The same table as one line of a log, without the best."""
+    ranks = (11, 3, 7, 2, 14)
+    said = ", ".join(f"rank={r} (n{r // 8 + 1}) score={s:.3f}"
+                     for r, s in zip(ranks, worst, strict=True))  # fmt: skip
+    return f"[14:08:00] report: GPU {of} performance: Worst performing 5/16 ranks: {said}\n"
+
+
+def test_a_rank_that_tables_of_one_line_set_apart(tmp_path: Path) -> None:
+    """They tell of how many ranks there are, too, and where they run."""
+    verdict = judged(tmp_path, every(row(0.741, 0.982, 0.983, 0.985, 0.991)), world=0)
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n2", 11)]
+    assert "down to 0.74" in " ".join(claim.text for claim in verdict.shows)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        row(0.92, 0.98, 0.98, 0.98, 0.99),
+        row(0.70, 0.71, 0.71, 0.98, 0.99),
+        row(0.74, 0.98, 0.98, 0.98, 0.99, of="individual"),
+    ],
+    ids=["as cards scatter", "three of 16", "beside its own best"],
+)
+def test_tables_of_one_line_that_set_no_rank_apart(tmp_path: Path, said: str) -> None:
+    assert judged(tmp_path, every(said)).code != "D3"

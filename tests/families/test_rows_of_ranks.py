@@ -65,11 +65,12 @@ BLOCK = late(*range(16, 24))
 @pytest.mark.parametrize(
     ("table", "rank"),
     [(megatron(LATE, 32), 11), (report(LATE, 32), 11), (report(LATE, 16), 11),
+     ([f"31: {row}" for row in megatron(LATE, 32)], 11),
      (megatron(late(0), 32), 0), (megatron(late(11, by=-1100), 32, "all-grads-sync"), 11),
      (report(LATE, 32, "compute of each rank, ms"), 11),
      (report(lambda rank: LATE(rank) / 1e3, 32, "compute of each rank, seconds"), 11)],
-    ids=["Megatron", "four a line", "few ranks", "the first", "it waits least", "a word",
-         "seconds"],
+    ids=["Megatron", "four a line", "few ranks", "labels of srun", "the first", "it waits least",
+         "a word", "seconds"],
 )  # fmt: skip
 def test_one_rank_is_late(tmp_path: Path, table: list[str], rank: int) -> None:
     """Named, and not surely: more of the work may be its own."""

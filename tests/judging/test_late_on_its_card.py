@@ -190,3 +190,13 @@ def test_a_task_of_fewer_than_ranks_is_no_rank(tmp_path: Path) -> None:
 
     assert told(verdict) == [(None, None, None)]
     assert [place.task for place in verdict.culprits] == [2]
+
+
+@pytest.mark.parametrize(("cards", "gpu"), [("0-3", "2"), ("4-7", "6"), ("0-1", None)])
+def test_the_card_by_the_ranks_as_they_were_shared_out(
+    tmp_path: Path, cards: str, gpu: str | None
+) -> None:
+    """One line gives every rank its host and, where there are as many, its card."""
+    line = f"INFO ranks 0-3 on kx7 (gpu {cards}), ranks 4-7 on kx8 (gpu {cards})\n"
+
+    assert told(judged(tmp_path, None, nccl=line)) == [(6, "kx8", gpu)]

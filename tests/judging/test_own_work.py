@@ -381,3 +381,45 @@ def test_some_ranks_wait_less_than_all_others(tmp_path: Path, own: Own, apart: b
     (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
 
     assert waits_least(collect(Request((str(tmp_path),)))) is apart
+
+
+def own_parts(folder: Path, own: Own, waits: bool = True) -> Verdict:
+    """A log for each of eight ranks, with the parts of every twentieth step, which lie close."""
+    began, noise = datetime(2026, 3, 4, 8, tzinfo=UTC), random.Random(4)
+    logs = [[f"{began:%Y-%m-%d %H:%M:%S} r{rank:02d} pid={70 + rank} host=hg7 cuda={rank} world=8"]
+            for rank in range(8)]  # fmt: skip
+    at = began
+    for step in range(20, 2420, 20):
+        spent = [own(rank, step) + noise.uniform(-0.006, 0.006) for rank in range(8)]
+        at += timedelta(seconds=20 * (max(spent) + 0.1))
+        for rank, work in enumerate(spent):
+            wait = max(spent) - work + 0.07 if waits else 0.07
+            logs[rank].append(
+                f"{at:%Y-%m-%d %H:%M:%S} r{rank:02d} it={step} loss={6 - step / 700:.4f}"
+                f" data=0.007 fwd_bwd={work:.3f} grad_sync={wait:.3f} step={max(spent) + 0.1:.3f}"
+            )
+    for rank, lines in enumerate(logs):
+        (folder / f"rank{rank:02d}.log").write_text("\n".join(lines) + "\n")
+    return verdict(folder)
+
+
+def test_a_rank_that_takes_a_sixth_longer_since(tmp_path: Path) -> None:
+    """By less than own work scatters elsewhere, but the others wait for it since."""
+    told = own_parts(tmp_path, lambda rank, step: 0.82 if rank == 6 and step > 900 else 0.7)
+
+    assert (told.code, [place.rank for place in told.culprits]) == ("D3", [6])
+    assert told.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("own", "waits"),
+    [
+        (lambda rank, step: 0.82 if rank == 6 else 0.7, True),
+        (lambda rank, step: 0.82 if rank == 6 and step > 900 else 0.7, False),
+        (lambda rank, step: 0.73 if rank == 6 and step > 900 else 0.7, True),
+        (lambda rank, step: 0.82 if step > 900 else 0.7, True),
+    ],
+    ids=["by design", "nobody waits", "at no cost", "all of them"],
+)
+def test_ranks_none_of_which_became_late(tmp_path: Path, own: Own, waits: bool) -> None:
+    assert own_parts(tmp_path, own, waits).code != "D3"

@@ -8,7 +8,7 @@ import pytest
 
 from flatline.collect.catalogue import confirming
 from flatline.model import LogCite, Match
-from flatline.printed_ranks import as_printed, completed
+from flatline.printed_ranks import as_printed, card_by_spans, completed
 from flatline.signatures import load
 
 HOSTS = ("n1", "n2")
@@ -46,6 +46,8 @@ EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
     [
         ["n1: launching node_rank 0 ranks 0-3", "n2: launching node_rank 1 ranks 4-7"],
         ["INFO node 0 host=n1.site.org ranks=[0, 1, 2, 3]", "INFO node 1 host=n2 ranks=[4,5,6,7]"],
+        ["layout: ranks 0-3 on n1 (gpu 0-3), ranks 4-7 on n2 (gpu 0-3)"],
+        ["INFO ranks 0..3 @ n1, ranks 4..7 @ n2"],
         [f"global_rank_mapping=defaultdict({list}, {MAPPING})"],
         [f"[rank {rank}] hostname: {host}, MASTER_ADDR: n1" for rank, host in EACH],
         [f"Hello from rank {rank}/8 on {host} (local rank {rank % 4})" for rank, host in EACH],
@@ -54,8 +56,8 @@ EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
         [f"[rank {rank}] {host} jax 0.5, 4 devices" for rank, host in EACH],
         [f"[rank {rank}]: {host}.site.org is up" for rank, host in EACH],
     ],
-    ids=["ranges", "lists", "DeepSpeed", "each", "said aloud", "Slurm's numbers", "blocks",
-         "behind a label", "with its domain"],
+    ids=["ranges", "lists", "in one line", "without cards", "DeepSpeed", "each",
+         "said aloud", "Slurm's numbers", "blocks", "behind a label", "with its domain"],
 )  # fmt: skip
 def test_lines_that_share_the_ranks_out(lines: Sequence[str]) -> None:
     """As many to each host, and no rank twice."""
@@ -270,3 +272,25 @@ def test_the_first_ranks_lines_may_say_how_many_there_are(
     lines = [f"{line}, world_size={size}" for line, size in zip(FIRSTS, sizes, strict=True)]
 
     assert told(lines, None) == known
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "waiting for ranks 0-3 on n1, ranks 4-7 on n2",
+        "ranks 0-3 on n1, ranks 0-3 on n2",
+        "pp ranks 0-3 on n1, pp ranks 4-7 on n2",
+        "ranks 0-3 on n1, ranks 4-5 on n2",
+        "ranks 0-3 on disk1, ranks 4-7 on disk2",
+    ],
+    ids=["waited for", "twice", "of a group", "not all", "no hosts"],
+)
+def test_spans_in_one_line_that_share_nothing_out(line: str) -> None:
+    assert not told([line])
+
+
+def test_the_card_of_a_span() -> None:
+    """By its place in the span, where it has as many cards as ranks."""
+    assert card_by_spans("ranks 0-3 on n1 (gpu 4-7), ranks 4-7 on n2 (gpu 4-7)", 6) == ("n2", "6")
+    assert card_by_spans("ranks 0-3 on n1 (gpu 0-1), ranks 4-7 on n2 (gpu 0-1)", 6) is None
+    assert card_by_spans("ranks 0-3 on n1, ranks 4-7 on n2", 6) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -66,13 +67,46 @@ def test_how_old_a_pod_is(told: str, seconds: int | None) -> None:
 @pytest.mark.parametrize(
     "above",
     [b"$ date -u\nWed Jun 18 22:19:50 UTC 2025\n$ kubectl get pods -o wide\n",
-     b"me@login:~$ date\nThu 19 Jun 2025 00:19:50 AM CEST\n"],
+     b"me@login:~$ date\nThu 19 Jun 2025 00:19:50 AM CEST\n",
+     b"$ date -u; kubectl -n ml get pods -l job=train -o wide\nWed Jun 18 22:19:50 UTC 2025\n",
+     b"$ date && kubectl get pods -o wide\nWed Jun 18 22:19:50 UTC 2025\n",
+     b"# 2025-06-18T22:19:50Z\n",
+     b"# collected 2025-06-18T22:19:50Z\n# by cron\n",
+     b"# Wed Jun 18 22:19:50 UTC 2025\n",
+     b"2025-06-18 22:19:50+00:00\n"],
 )  # fmt: skip
 def test_the_time_above_the_table(above: bytes) -> None:
-    """As it is asked for before the pods are listed."""
+    """As it is asked for before the pods are listed, or a script notes it."""
     rows = WIDE[WIDE.index(b"NAME") :]
     assert kubectl_pods.recognise("pods.txt", above + rows)
-    assert kubectl_pods.parse(above + rows, "pods.txt") == kubectl_pods.parse(WIDE, "pods.txt")
+    told, bare = (kubectl_pods.parse(table, "pods.txt") for table in (above + rows, WIDE))
+    assert (told.pods, told.addresses) == (bare.pods, bare.addresses)
+
+
+@pytest.mark.parametrize(
+    ("above", "noted"),
+    [
+        (b"# 2025-06-18T22:19:50Z\n", True),
+        (b"collected 2025-06-18T22:19:50Z\n\n", True),
+        (b"=== 2025-06-19 00:19:50+02:00 ===\n", True),
+        (b"$ date -u +%FT%TZ; kubectl -n ml get pods -o wide\n2025-06-18T22:19:50Z\n", True),
+        (b"# 2025-06-18 22:19:50\n", False),
+    ],
+)
+def test_the_time_that_was_noted_above_the_table(above: bytes, noted: bool) -> None:
+    """A moment only where its zone stands there."""
+    table = above + WIDE[WIDE.index(b"NAME") :]
+    told = kubectl_pods.parse(table, "pods.txt")
+
+    assert kubectl_pods.recognise("pods.txt", table)
+    assert told.now == (datetime(2025, 6, 18, 22, 19, 50, tzinfo=UTC) if noted else None)
+    assert told.pods == kubectl_pods.parse(WIDE, "pods.txt").pods
+
+
+def test_a_line_of_a_log_is_no_time_above_a_table() -> None:
+    """Something is said behind its stamp."""
+    rows = WIDE[WIDE.index(b"NAME") :]
+    assert not kubectl_pods.recognise("x.log", b"2025-06-18T22:19:50Z step 1 loss 2.0\n" + rows)
 
 
 def test_what_stands_on_two_nodes_tells_neither() -> None:

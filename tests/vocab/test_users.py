@@ -69,3 +69,18 @@ def test_a_query_that_needs_no_joining_keeps_its_text(
     assert found.ask("avg_over_time(gpu_power_watts[60s])").query == (
         "avg_over_time(DCGM_FI_DEV_POWER_USAGE[1m])"
     )
+
+
+def test_joined_pieces_still_tell_where_a_pod_was(tmp_path: Path) -> None:
+    """Their labels lack it; a pod on two hosts tells of neither."""
+    moment = datetime.fromtimestamp(T0 + 600, UTC)
+    answer = source(tmp_path, (120, 480)).ask("gpu_power_watts", start=moment, end=moment)
+
+    assert all("pod" not in row.native for row in answer.rows)
+    assert answer.pods == {"train-1": "n0"}
+
+    file = tmp_path / "moved.prom"
+    file.write_text("\n".join(
+        sample("DCGM_FI_DEV_POWER_USAGE", f'Hostname="{host}",gpu="0"{pod}', 100.0, at)
+        for host in ("n0", "n1") for pod in (POD, "") for at in (0, 30)))  # fmt: skip
+    assert not MetricsSource([(file, file.name)]).ask("gpu_power_watts").pods

@@ -113,7 +113,7 @@ _KERNEL_SAYS = re.compile(
     rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"
     rb"|pci |usb |bnxt_\w+ |infiniband |ionic |irdma |ice |hfi1 |EXT4-fs|XFS|CPU\d|perf: "
     rb"|Linux version|Command line: |INFO: task |ib\w* |eth\d"
-    rb"|cxi_\w+ |tg3 |igb |ixgbe |i40e |nvme )"
+    rb"|cxi_\w+ |tg3 |igb |ixgbe |i40e |nvme |efa |ena )"
 )
 _DAEMON = re.compile(
     rb"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:error: |debug\d?: {1,2}|info: )?"

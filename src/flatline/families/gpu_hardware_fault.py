@@ -31,7 +31,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -52,6 +52,7 @@ from flatline.judging.health import (
     within,
 )
 from flatline.judging.order import floor
+from flatline.judging.pods_read import pods_read
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
@@ -120,6 +121,8 @@ def judge(facts: Facts) -> Judgement:
 def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     """What the log told, with the counters of its hosts.  A rank's own error names no card: where
     the counters of one GPU alone rose as the run stopped, it is that one."""
+    read = pods_read(facts)
+    found = replace(found, culprits=tuple(_on_its_node(facts, p, read) for p in found.culprits))
     hosts = {facts.node_of(place.host) for place in found.culprits if place.host}
     within = [replace(f, place=facts.on_host(f.place)) for f in within]
     ending = [f for f in within if f.at is not None and _as_it_ended(facts, found, f.at)]
@@ -146,6 +149,13 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
         card = replace(only, gpu=card.gpu)
     return replace(found, shows=shows, culprits=(card,), scope="place",
                    actions=_actions(facts, named, (card,)), resubmit="exclude")  # fmt: skip
+
+
+def _on_its_node(facts: Facts, place: Place, read: Mapping[str, str]) -> Place:
+    """A pod's name, by which its processes call their host, is that of the node by whose exporter
+    its GPUs were read."""
+    node = None if place.host is None or facts.job is not None else read.get(place.host)
+    return place if node is None else replace(place, host=node)
 
 
 def _read_late(facts: Facts, onset: datetime) -> dict[Place, Claim]:

@@ -66,7 +66,7 @@ from flatline.judging.throughput import (
 from flatline.judging.timeline import usual
 from flatline.judging.trained_step import trained_well
 from flatline.judging.uneven import uneven
-from flatline.judging.unrecorded import still_at_work
+from flatline.judging.unrecorded import drew_on, still_at_work
 from flatline.judging.unsettled import LEFT_OUT, unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Match, Step
 
@@ -400,7 +400,8 @@ def _news(facts: Facts, record: Cite) -> Claim | None:
     at_most = since is not None and not isinstance(since, LogCite)
     if at_most and facts.measured("training_step"):
         return _by_its_counter(facts, record)
-    loading_s = LOADING_S if at_most else 0.0
+    drew = drew_on(facts, seen, since) if isinstance(since, LogCite) else None
+    loading_s = LOADING_S if at_most or drew else 0.0
     if silent_s - loading_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s, LOOKED_S):
         return None
     if since is not None and silent_s < -max(seen.interval_s, _rounded(seen, since)):
@@ -412,7 +413,7 @@ def _news(facts: Facts, record: Cite) -> Claim | None:
     )  # fmt: skip
     text = (f"Its last progress is {max(0.0, silent_s):.0f} s old{how} and comes every"
             f" {seen.interval_s:.0f} s or so")  # fmt: skip
-    return claim(text, seen.last, since, record)
+    return claim(text, seen.last, since, record, *(drew.cites if drew else ()))
 
 
 def _rounded(seen: Pace, since: Cite) -> float:

@@ -175,9 +175,23 @@ def _found(facts: Facts) -> Finding | None:
         return _by_its_link(facts, found, lines) or _at_the_far_end(facts, found, lines)
     named = {f.match.groups["peer"] for f in peers if f.match is not None}
     tellers = {(f.place.host, number(f.place)) for f in peers}
-    if len(named) == 1 and len(tellers) > 1:
-        return _at_fault(facts, found, (Place(host=named.pop()),), peers, ())
+    one = named.pop() if len(named) == 1 and len(tellers) > 1 else _named_by_others(peers)
+    if one is not None:
+        return _at_fault(facts, found, (Place(host=one),), peers, ())
     return _of_nobody(found, peers[0].what)
+
+
+def _named_by_others(peers: Sequence[Failure]) -> str | None:
+    """The one peer that all hosts but one name, and no other, where that one names several: it is
+    that host itself, which loses all that it talks to."""
+    by_host: dict[str, set[str]] = {}
+    for failure in peers:
+        if failure.match is not None and failure.place.host:
+            by_host.setdefault(failure.place.host, set()).add(failure.match.groups["peer"])
+    sole = [next(iter(told)) for told in by_host.values() if len(told) == 1]
+    several = [told for told in by_host.values() if len(told) > 1]
+    alike = len(sole) > 1 and len(set(sole)) == 1 and len(several) == 1
+    return sole[0] if alike and sole[0] not in several[0] else None
 
 
 def _by_its_link(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
@@ -277,9 +291,9 @@ def _lost_meanwhile(facts: Facts, down: Match) -> list[LogCite]:
     until = up.cite.at if up is not None and up.cite.at is not None else at + BEFORE
     return [
         m.cite
-        for m in facts.tagged("lost-peer")
-        if (told := _PEER.search(m.cite.text))
-        and facts.node_of(told[1]) == facts.node_of(host)
+        for m in (*facts.tagged("lost-peer"), *facts.tagged(FAR_END))
+        if (told := m.groups.get("peer") or (_PEER.search(m.cite.text) or ("", ""))[1])
+        and facts.node_of(told) == facts.node_of(host)
         and m.cite.at is not None
         and not m.cite.at_assumed
         and at <= m.cite.at < min(until, at + BEFORE)

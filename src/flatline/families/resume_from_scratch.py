@@ -52,6 +52,7 @@ from flatline.judging.fresh_start import (
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.judging.newly_asked import Told, newly_asked
 from flatline.judging.recounted import recounted
+from flatline.judging.rounds import in_rounds
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
 from flatline.judging.uncounted import uncounted
@@ -286,6 +287,8 @@ def _unfinished(facts: Facts, *, looked: bool) -> frozenset[int]:
     checkpoint, is the parent of this one, unless it looked for one itself: such a program always
     does.  A job on record as restarted is no other run.
     """
+    if in_rounds(facts):
+        return frozenset()
     planned = facts.planned_steps or 0
     always = {m.attempt for m in facts.markers_of("fresh")}
     again = facts.last.n - ((facts.job.restarts if facts.job else None) or 0)

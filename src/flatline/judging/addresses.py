@@ -19,7 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Match, Place
-from flatline.printed_ranks import ONE_EACH
+from flatline.printed_ranks import ONE_EACH, RANKS, card_by_spans
 from flatline.rank_hosts import COMMUNICATOR, TORCHRUN, communicating, named_after
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def carded(facts: Facts, found: Finding) -> Finding:
     if place.rank is None or named:
         return found
     said = _of_a_rank(facts, place) or _as_it_says(facts, place) or _as_started(facts, place)
+    said = said or _as_shared_out(facts, place)
     if said is None:
         return found
     host, card, why = said
@@ -139,6 +140,23 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
         return None
     card, cite = cards[place.rank]
     return host, card, claim(f"Rank {place.rank} says that it has card {card} of {host}", cite)
+
+
+def _as_shared_out(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
+    """The same by a line that shares all ranks out, with as many cards of each host: one that was
+    read of it, where any was."""
+    host = facts.on_host(place).host
+    for match in facts.matches:
+        if match.signature.id != RANKS or match.attempt != facts.last.n or place.rank is None:
+            continue
+        said = card_by_spans(match.cite.text, place.rank)
+        if host is None or said is None or facts.node_of(said[0]) != facts.node_of(host):
+            continue
+        read = _read_of(facts, host)
+        if not read or said[1] in read:
+            text = f"Rank {place.rank} has card {said[1]} of {host} by what was printed of all"
+            return host, said[1], claim(text, match.cite)
+    return None
 
 
 def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:

@@ -28,7 +28,9 @@ ENDED_OTHERWISE = ("running", "completed", "timeout", "node_fail", "preempted")
 LASTING = ("B2",)
 """Families of what lasts by itself: a GPU that failed stays failed until it is reset."""
 _INTERFACE = re.compile(
-    r"(\S+?):? (?:NIC )?Link (?:is )?(?:down|up)\b|for interface ([^\s,]+)", re.I
+    r"(\S+?):? (?:NIC )?Link (?:is )?(?:down|up)\b|for interface ([^\s,]+)"
+    r"|(\S+): port:? \d{1,2} (?:state:? |link )(?:down|active)\b",
+    re.I,
 )
 
 
@@ -130,7 +132,7 @@ def _backs(facts: Facts) -> dict[tuple[str, str | None], list[Match]]:
 
 def interface(match: Match) -> str | None:
     found = _INTERFACE.search(match.cite.text)
-    return None if found is None else found[1] or found[2]
+    return None if found is None else found[1] or found[2] or found[3]
 
 
 def _failed(facts: Facts, began: datetime, until: datetime) -> bool:

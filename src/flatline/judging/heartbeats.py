@@ -87,6 +87,8 @@ def _read(facts: Facts) -> Declared:
     if at is None:
         undated = _without_a_year(facts, lines, tasks)
         return Declared(tuple(lines), tuple(tasks), None, undated, None)
+    if _killed_for_memory(facts, tasks, lines, at, timeout_s):
+        return Declared(tuple(lines), tuple(tasks), at, {}, None)
     stated = _stated_s(facts, lines) == timeout_s
     steps = {task: _steps(facts, task, at, timeout_s, stated=stated) for task in tasks}
     own = {task: shown for task, shown in steps.items() if shown is not None}
@@ -101,6 +103,25 @@ def _read(facts: Facts) -> Declared:
     open_ = otherwise is None and len(own) < len(tasks) and not _lost(facts)
     behind = _behind(facts, lines) if open_ else None
     return Declared(tuple(lines), tuple(tasks), at, own, otherwise or behind, behind is not None)
+
+
+def _killed_for_memory(
+    facts: Facts, tasks: Sequence[int], lines: Sequence[Match], at: datetime, timeout_s: float
+) -> bool:
+    """Whether a kernel killed a process for memory on a host of the accused within the last two
+    timeouts before they were declared dead, or the log says so above that."""
+    hosts = {facts.on_host(Place(task=task)).host or host_by_log(facts, task) for task in tasks}
+    first = min(lines, key=lambda match: match.cite.line).cite
+    for match in facts.standing("oom-kill"):
+        cite, host = match.cite, facts.on_host(match.cite.place).host
+        if host is not None and hosts - {None} and host not in hosts:
+            continue
+        if cite.at is not None and not cite.at_assumed:
+            if at - timedelta(seconds=2 * timeout_s) <= cite.at <= at:
+                return True
+        elif cite.source == first.source and cite.line < first.line:
+            return True
+    return False
 
 
 def _without_a_year(

@@ -97,13 +97,16 @@ def _bar_had_run(facts: Facts, track: Track, line: int, since: Sequence[int]) ->
 
 def _last_dated(facts: Facts, track: Track, line: int) -> list[LogCite]:
     """The nearest line above this one that says when it was printed, which is when anything was
-    last said in its log; none where it says so in another zone's time."""
-    seen, clock = facts.last_seen.get(track.source), Clock()
+    last said in its log, where any that tells of something says when; none where it says so in
+    another zone's time."""
+    began = facts.job.started_at if facts.job is not None else None
+    seen = facts.last_seen.get(track.source)
+    clock = Clock(began.year if began is not None else None)  # glog's dates have none
     first = max(1, line - LOOKED_BACK)
-    above = facts.lines(track.source, first, line - first, STAMP_CHARS) if seen else ()
+    above = facts.lines(track.source, first, line - first, STAMP_CHARS)
     for n in range(len(above) - 1, -1, -1):
         if (stamp := clock.read(above[n])) is not None:
-            if stamp.at != seen:
+            if seen is not None and stamp.at != seen:
                 return []
             text = facts.text(track.source, first + n)
             return [LogCite(track.source, first + n, text, track.place, stamp.at)]

@@ -31,6 +31,9 @@ CHANCE = 0.01
 """How often one of so many ranks may be the longest every time without being slow."""
 LONGER = 1.25
 """Times what the others take: own work scatters by a tenth or two between ranks."""
+LITTLE, ALIKE = 1.08, 1.03
+"""The same of one that the others wait for since, and that took as long as they before: then it
+needs not be far apart, as long as what it costs is."""
 LEAST_PART = 0.05
 """Of the step that it must cost (`printed_waits.LEAST_PART`)."""
 OFTEN = 0.9
@@ -177,6 +180,22 @@ def _slow_in(facts: Facts, ranks: Sequence[Place], rows: Rows, passes: bool) -> 
         if waited or (became and lone is not None and not passes):
             part = _part(since, late, others, step_s)
             return _slow(facts, since, late, part, became, waited)
+    return _by_little(facts, ranks, rows, step_s, least)
+
+
+def _by_little(
+    facts: Facts, ranks: Sequence[Place], rows: Rows, step_s: float, least: int
+) -> Slow | None:
+    """One rank that takes little longer since some step, and for which the others wait since."""
+    for begin in dict.fromkeys(len(rows) * n // STARTS for n in range(1, STARTS)):
+        since, before = rows[begin:], rows[:begin]
+        late = _longest(since, step_s, LITTLE) if min(len(since), len(before)) >= least else None
+        if late is None:
+            continue
+        others = [other for other in ranks if other != late]
+        if _ratio(before, [late], others) < ALIKE and _waited(since, [late], others):
+            part = _part(since, [late], others, step_s)
+            return _slow(facts, since, [late], part, became=True, waited=True)
     return None
 
 

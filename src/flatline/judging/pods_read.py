@@ -19,6 +19,8 @@ def pods_read(facts: Facts) -> Mapping[str, str]:
 
 def _read(facts: Facts) -> Mapping[str, str]:
     answer, nodes = read_last(facts), dict[str, set[str]]()
+    for holder, host in {}.items() if answer is None else answer.pods.items():
+        nodes.setdefault(holder, set()).add(facts.node_of(host))
     for row in () if answer is None else answer.rows:
         for label in LABELS:
             if (pod := row.native.get(label)) and row.place.host:

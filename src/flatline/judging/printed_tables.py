@@ -55,6 +55,8 @@ _ROW = re.compile(
 _COLUMNS = re.compile(r"\(([a-z][\w+-]{0,30}(?: ?[|,/] ?[a-z][\w+-]{0,30}){1,7})\)", re.IGNORECASE)
 """What the line above calls these parts."""
 _CARD = re.compile(r"(?i)\b(?:gpu|cuda|dev(?:ice)?)[:_-]?(\d{1,2})\b")
+_TASK = re.compile(r"^\s{0,6}\d{1,6}:(?= )")
+"""What `srun -l` puts before each line."""
 _TIMER = re.compile(r"\s{1,8}([a-z][a-z0-9-]{2,60}):")
 _UNIT_WORD = re.compile(r"(?i)\b(ms|us|seconds|sec)\b")
 _LAYOUT = re.compile(
@@ -89,9 +91,9 @@ _SCALES = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "seconds":
 _NO_PART = re.compile(
     r"(?i)norm|loss|grad\b|mem|gi?b\b|util|ratio|throughput|flop|offset|skew|drift|uptime|avg|checkpoint"
     r"|ckpt|sav(?:e|ing)|writ|eval|valid|init|start-?up|volume|epoch|token|shard|since|total|sum\b"
-    r"|last\b(?! \d{1,6} (?:step|iter))"
+    r"|last\b(?! \d{1,6} (?:step|iter))|per_s(?:ec(?:ond)?)?\b"
 )
-"""What is no part of a step, or one of many steps together."""
+"""What is no part of a step, one of many steps together, or a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     first = cite.line
     while len(by) < MOST_RANKS:
         lines = facts.lines(cite.source, first, ROWS_READ)
-        for text in lines:
+        for text in (_TASK.sub("", line, count=1) for line in lines):
             pairs = _OF_RANK.findall(text)
             if not pairs or _OF_RANK.sub("", text).strip():
                 break
@@ -153,7 +155,7 @@ def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
                 continue
         break
     above = facts.lines(cite.source, max(1, cite.line - ABOVE), min(ABOVE, cite.line - 1))
-    label = above[-1] if above else ""
+    label = _TASK.sub("", above[-1], count=1) if above else ""
     unit = _UNIT.search(label) or _UNIT_WORD.search(label)
     own = _TIMER.fullmatch(label.rstrip())
     if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or not (unit or own):
@@ -254,11 +256,13 @@ def _by_slash(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
 
 
 def _by_list(text: str, ranks: int | None) -> Iterator[tuple[str, str, dict[int, float]]]:
-    """The same of all ranks in their order: `loader wait per rank [ms]: 9 8 640 9`."""
+    """The same of all ranks in their order: `loader wait per rank [ms]: 9 8 640 9`, the unit as
+    well in the name, `fwd_ms per rank: 9 8 14 9`."""
     for found in _LIST.finditer(text):
         before = _NAME_ENDS.split(text[: found.start()])[-1]
         by = dict(enumerate(map(float, found[2].replace(",", " ").split())))
-        unit = _UNIT.search(f"{found[1].rstrip()} ") or _UNIT.search(found[1])
+        told = (f"{found[1].rstrip()} ", found[1], before.rstrip())
+        unit = next(filter(None, map(_UNIT.search, told)), None)
         if unit is not None and len(by) == (ranks or len(by)):
             yield f"{before}{found[1]}", unit[1], by
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
@@ -14,6 +14,8 @@ from flatline.judging.throughput import course, course_in_order
 from flatline.model import Claim, Match, Place
 
 REPORT, SCORE, STOPPED = "resiliency-straggler", "resiliency-score", "resiliency-stopped"
+ROW = "resiliency-row"
+"""A table in one line."""
 LEAST, OFTEN, FEW = 3, 0.8, 0.1
 """Reports, the share of them that must name a rank, and of all ranks the share that may be slow:
 one report is a passing one, and many ranks are a stage of a pipeline.  A judgement."""
@@ -31,6 +33,10 @@ _ASIDE = re.compile(r"\s*\([^()]{1,40}\)")
 _LIST = re.compile(r"\s*\d{1,6}(?:\s*,\s*\d{1,6})*\s*$")
 _RELATIVE, _BEST = "GPU relative performance", "Best performing"
 _OF = re.compile(r"\bperforming \d{1,4}/(\d{1,6}) ranks:")
+_IN_ROW = re.compile(
+    r"\b[Rr]ank=(?P<rank>\d{1,6})(?: \(|[ ,]{1,2}[Nn]ode=)"
+    r"(?:(?P<host>\d{0,20}[A-Za-z][\w.-]{0,63})|\d{1,9})\)?,? [Ss]core=(?P<score>\d\.\d{2,6})\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +122,26 @@ def _tables(facts: Facts) -> list[tuple[Match, set[int]]]:
             tables[-1].append(match)
         else:
             tables.append([match])
+    whole = [table for table in tables if _of_the_worst(facts, table[0])]
+    whole += [_in_row(match) for match in _most(facts, ROW)]
     told = []
-    for table in tables:
-        first = table[0].cite
-        above = facts.lines(first.source, max(1, first.line - 1), 1)
-        if any(_BEST in text for text in above) or not among_all(facts, table[0]):
-            continue
+    for table in filter(None, whole):
         scores = [_score(match) for match in table]
         gap = next((at for at, (low, more) in enumerate(pairwise(scores), 1)
                     if low <= FAR and more - low >= NEXT), 0)  # fmt: skip
         told.append((table[0], {int(match.groups["rank"]) for match in table[:gap]}))
     return told
+
+
+def _of_the_worst(facts: Facts, first: Match) -> bool:
+    above = facts.lines(first.cite.source, max(1, first.cite.line - 1), 1)
+    return not any(_BEST in text for text in above) and among_all(facts, first)
+
+
+def _in_row(row: Match) -> list[Match]:
+    """The scores of a table in one line, as if each stood on its own."""
+    return [replace(row, groups={key: said for key, said in found.groupdict().items() if said})
+            for found in _IN_ROW.finditer(row.groups["key"])]  # fmt: skip
 
 
 def _throughout(facts: Facts, told: list[Match]) -> bool:
@@ -167,7 +182,8 @@ def _scores(facts: Facts, rank: int) -> list[Match]:
             continue
         if match.attempt == facts.last.n and among_all(facts, match):
             found.append(match)
-    return found
+    rows = (one for match in _most(facts, ROW) for one in _in_row(match))
+    return [*found, *(one for one in rows if one.groups["rank"] == str(rank))]
 
 
 def among_all(facts: Facts, match: Match) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from flatline.facts import Facts
 from flatline.model import Action
 
-Scheduler = Literal["slurm", "kubernetes", "pbs"]
+Scheduler = Literal["slurm", "kubernetes", "pbs", "lsf"]
 _SLURM = ("slurm", "slurmctld", "srun")
 _KUBERNETES = ("cloud-pod-preempted",)
 _PODS = ("var/log/pods/", "var/log/containers/")
@@ -17,7 +17,7 @@ _PODS = ("var/log/pods/", "var/log/containers/")
 _OF_POD = "[pod/"
 """How `kubectl logs --prefix` begins a line."""
 _NODE_NAME = re.compile(r"^(?=.*[A-Za-z])[\w.-]+$")
-"""What sbatch and kubectl take."""
+"""What sbatch, bsub and kubectl take."""
 
 
 def scheduler(facts: Facts) -> Scheduler | None:
@@ -32,6 +32,8 @@ def _scheduler(facts: Facts) -> Scheduler | None:
         return "slurm"
     if any(match.signature.origin in _SLURM for match in facts.matches):
         return "slurm"
+    if any(match.signature.origin == "lsf" for match in facts.matches):
+        return "lsf"
     if any(match.signature.id in _KUBERNETES for match in facts.matches):
         return "kubernetes"
     if any(part in file.source for file in facts.files for part in _PODS):
@@ -44,9 +46,9 @@ def leave_out(facts: Facts, hosts: Sequence[str], why: str = "") -> Action:
     """
     Keep the next try off these hosts, by what was seen to start this one.
 
-    The command can be pasted: `sbatch --exclude`, or `kubectl cordon` and PBS's `pbsnodes -o`,
-    which also keep other jobs away.  Where none was seen, or a host is known by its address alone,
-    there is none.
+    The command can be pasted: `sbatch --exclude`, LSF's `select`, or `kubectl cordon` and PBS's
+    `pbsnodes -o`, which also keep other jobs away.  Where none was seen, or a host is known by its
+    address alone, there is none.
     """
     named = tuple(hosts)
     listed = ", ".join(named)
@@ -61,6 +63,10 @@ def leave_out(facts: Facts, hosts: Sequence[str], why: str = "") -> Action:
         case "pbs":
             text = f"Have {listed} taken offline{why}, and submit again: PBS leaves out no host."
             command = "pbsnodes -o " + " ".join(named)
+        case "lsf":
+            text = f"Resubmit without {listed}{why}."
+            apart = " && ".join(f"hname!='{name}'" for name in named)
+            command = f'bsub -R "select[{apart}]"'
         case _:
             text = f"Leave {listed} out of the next try{why}."
     known = all(_NODE_NAME.match(host) for host in named)

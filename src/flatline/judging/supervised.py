@@ -51,7 +51,9 @@ _OF_ANOTHER = re.compile(
     r"|dataloader|serving|cache|io)[-_ ](?:worker|task|process)\b"
 )
 """Workers that make no steps."""
-WITHOUT_S = 60.0
+WITHOUT_S = LOOKED_S = 60.0
+"""Power is looked at for as long at least: it is scraped a few times a minute, and who died within
+a shorter time falls far enough in the mean of the later half."""
 _IS_NAME = re.compile(r"(?=.*\d).*[A-Za-z.]")
 """Names of hosts, and addresses, hold a number, and more than that."""
 _SECONDS = re.compile(
@@ -194,9 +196,11 @@ def _worked(
         made = [made_until(facts, track, at, timeout_s) for track in own]
         text = f"{worker.name} made steps inside the window of that accusation"
         return None if None in made or made[0] is None else claim(text, *made[0])
-    if worker.host is None:
+    host = worker.host or next((h for h in facts.hosts if h == facts.node_of(worker.name)), None)
+    if host is None:
         return None
-    return kept_working(facts, at.timestamp(), timeout_s, [worker.host], acted.timestamp())
+    within_s = max(timeout_s, LOOKED_S)
+    return kept_working(facts, at.timestamp(), within_s, [host], acted.timestamp())
 
 
 def _of(facts: Facts, track: Track, worker: _Worker) -> bool:

@@ -19,6 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.by_work import WORK
 from flatline.judging.claims import claim
 from flatline.judging.gpus import readings
+from flatline.judging.own_clock import own_clock
 from flatline.judging.pace import Pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, LogCite
@@ -83,6 +84,21 @@ def still_at_work(facts: Facts, seen: Pace | None, first: datetime | None) -> Un
     begins = max(filter(None, (first, started.at, facts.window[0])))
     told = _working(facts, begins.timestamp(), last.timestamp(), within_s)
     return None if told is None else Unrecorded(started, told)
+
+
+def drew_on(facts: Facts, seen: Pace, since: LogCite) -> Claim | None:
+    """That the GPUs worked from a run's last progress to where the metrics end, which is when it
+    was looked at; `seen` is reckoned by a bar from a line above all steps, so that what the
+    program loaded below that line makes it too early."""
+    track, now = facts.main_track(facts.last.n), facts.now
+    if track is None or now is None or facts.window is None or since.at is None:
+        return None
+    span, end = track.of_attempt(facts.last.n), facts.window[1]
+    away_s = (max(now, end) - min(now, end)).total_seconds()
+    if not own_clock(track, span) or since.line >= track.lines[span[0]] or away_s > LEAST_S:
+        return None
+    within_s = max(LEAST_S, (end - seen.at).total_seconds())
+    return _working(facts, max(since.at, facts.window[0]).timestamp(), end.timestamp(), within_s)
 
 
 def _started(facts: Facts) -> LogCite | None:

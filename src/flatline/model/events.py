@@ -214,11 +214,11 @@ class Job:
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
-    scheduler: Literal["slurm", "kubernetes", "pbs"] = "slurm"
+    scheduler: Literal["slurm", "kubernetes", "pbs", "lsf"] = "slurm"
     listed: bool = False
     """It is of a list of whatever waits or runs (`squeue`), not of a record of this job."""
     listed_after_s: float | None = None
-    """How long it had run when the list was printed."""
+    """How long it had run when the list was printed, at most where only its submission is told."""
 
     @property
     def ran_to_its_limit(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from flatline.errors import FormatError
 from flatline.model import Pod, RecordCite, Records, Scalar
@@ -21,11 +22,16 @@ FORMAT = "kubectl-pods"
 IN_LINES = True
 _APART = re.compile(r" {2,}|\t+")
 _NEEDED = {"NAME", "READY", "STATUS", "NODE"}
+_DATE = r"date(?: [^|;&]{1,60})?"
 _PROMPT = re.compile(
-    r"[^|]{0,120}[$#>%] ?(?:kubectl [^|]{1,200}|date(?: -\S{1,40})?)"
+    rf"[^|]{{0,120}}[$#>%] ?(?:(?:{_DATE} ?(?:;|&&) ?)?kubectl [^|]{{1,200}}|{_DATE})"
     r"|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2}) [\w: ]{4,40}"
+    r"|[#=> -]{0,8}(?i:(?:collected|captured|taken|as of|date|time)(?: at| on)?:? {1,2})?"
+    r"(?P<day>20\d\d-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?"
+    r" ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?[#= -]{0,8}"
+    r"|# .{1,200}"
 )
-"""The command, and the time that was asked for above it."""
+"""The command, the time that was asked for with it, and what is noted above its answer."""
 _AGE = re.compile(
     r"(?=\d)(?:(\d{1,3})y)?(?:(\d{1,5})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?"
 )
@@ -63,7 +69,23 @@ def parse(data: bytes, source: str) -> Records:
     return Records(
         addresses=named_once(pair for pair in names if pair[0] not in _NONE),
         pods=tuple(_pod(row, source) for row in _rows(data)),
+        now=_noted(data),
     )
+
+
+def _noted(data: bytes) -> datetime | None:
+    """The moment that stands above the one table with its zone; those of several tell of each."""
+    lines = decoded(data).split("\n")
+    if sum(_columns(line) is not None for line in lines) != 1:
+        return None
+    said = [found for line in lines if (found := _PROMPT.fullmatch(line)) and found["zone"]]
+    if len(said) != 1:
+        return None
+    zone = "+00:00" if said[0]["zone"] in ("Z", "UTC") else said[0]["zone"]
+    try:
+        return datetime.fromisoformat(f"{said[0]['day']}T{said[0]['clock']}{zone}").astimezone(UTC)
+    except ValueError:
+        return None
 
 
 def _pod(row: Row, source: str) -> Pod:

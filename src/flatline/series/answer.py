@@ -142,6 +142,8 @@ class Answer:
     rows: tuple[Row, ...] = ()
     missing: tuple[Gap, ...] = ()
     pin: Pin | None = field(default=None, compare=False, repr=False)
+    pods: Mapping[str, str] = field(default_factory=dict)
+    """The host of each pod whose label rows lack, as those of one GPU are joined."""
 
     def __bool__(self) -> bool:
         return bool(self.rows)

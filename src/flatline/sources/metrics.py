@@ -243,7 +243,9 @@ class MetricsSource:
             exporter = by_name[row.exporter]
             return self._pinned(promql, texts[exporter.name], exporter, row, time)
 
-        return replace(answer, query=either([n for _, n in told]).text, rows=tuple(rows), pin=pin)
+        pods = {pod: host for one, _ in told for pod, host in one.pods.items()}
+        return replace(answer, query=either([n for _, n in told]).text, rows=tuple(rows), pin=pin,
+                       pods=pods)  # fmt: skip
 
     def native(self, promql: str) -> Native | Gap:
         """A canonical query as the data understands it, narrowed to the run; a gap where nothing

@@ -148,6 +148,8 @@ class Exporter:
     hosts: Mapping[str, str] = field(default_factory=dict)
     gpus: Mapping[str, str] = field(default_factory=dict)
     users: tuple[str, ...] = ()
+    pods: Mapping[str, str] = field(default_factory=dict)
+    """The host of each pod that is one of its `users`, on that host alone."""
     spellings: tuple[LabelRule, ...] = ()
     """All labels that name the host of some series, where there are several."""
     mends: Mapping[str, Mend] = field(default_factory=dict)

@@ -16,6 +16,8 @@ from dataclasses import replace
 from flatline.signals import GPU, SIGNALS
 from flatline.vocab import Exporter
 
+PODS = ("exported_pod", "pod", "pod_name")
+
 
 def in_pieces(
     exporter: Exporter, series_of: Callable[[str], Iterable[Mapping[str, str]]]
@@ -32,10 +34,17 @@ def in_pieces(
     )
     if not exporter.users or metric is None:
         return replace(exporter, users=())
-    seen: set[frozenset[tuple[str, str]]] = set()
-    for native in series_of(metric):
-        place = frozenset(exporter.canonical(native).items())
-        if place in seen:
-            return exporter
-        seen.add(place)
-    return replace(exporter, users=())
+    every = [(native, exporter.canonical(native)) for native in series_of(metric)]
+    if len({frozenset(place.items()) for _, place in every}) == len(every):
+        return replace(exporter, users=())
+    return replace(exporter, pods=_pods(every))
+
+
+def _pods(every: Iterable[tuple[Mapping[str, str], Mapping[str, str]]]) -> dict[str, str]:
+    """The one host of each pod, which no answer tells once the pieces are one series."""
+    on: dict[str, set[str]] = {}
+    for native, place in every:
+        for pod in filter(None, map(native.get, PODS)):
+            if "host" in place:
+                on.setdefault(pod, set()).add(place["host"])
+    return {pod: min(hosts) for pod, hosts in on.items() if len(hosts) == 1}
