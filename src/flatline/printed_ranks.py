@@ -31,6 +31,11 @@ _SPANS_OF = re.compile(
     r"(?P<card>\d{1,2}) ?(?:-|\.\.|to) ?(?P<upto>\d{1,2})\b)?"
 )
 """A span of ranks, its host and perhaps its cards: a line may share all ranks out."""
+_SPANS_BEHIND = re.compile(
+    r"(?<![\w.=-])(?P<host>[A-Za-z][\w.-]{0,119}\w)(?: ?[=:] ?| \(?)[Rr]anks? ?[=:]? ?\[?"
+    r"(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})(?![\w.])"
+)
+"""The same behind its host."""
 _HOSTFILE = re.compile(r"'(?:[\w.-]{1,64}@)?([\w.-]{1,253})': \[([\d, ]+)\]")
 _OF_ANOTHER = re.compile(
     r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv"
@@ -89,6 +94,9 @@ def _shares(
         elif match.signature.id in (RANKS, AGENT):
             said = match.cite.text
             spans = [*_SPANS_OF.finditer(said)] if match.signature.id == RANKS else []
+            if not spans and match.signature.id == RANKS:
+                behind = _SPANS_BEHIND.finditer(said)
+                spans = [one for one in behind if one["host"].partition(".")[0].lower() in known]
             if len({span["host"] for span in spans}) > 1:
                 yield from _by_spans(spans, said, known)
                 continue
