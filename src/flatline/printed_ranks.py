@@ -31,6 +31,11 @@ _SPANS_OF = re.compile(
     r"(?P<card>\d{1,2}) ?(?:-|\.\.|to) ?(?P<upto>\d{1,2})\b)?"
 )
 """A span of ranks, its host and perhaps its cards: a line may share all ranks out."""
+_SPANS_BEHIND = re.compile(
+    r"(?<![\w.=-])(?P<host>[A-Za-z][\w.-]{0,119}\w)(?: ?[=:] ?| \(?)[Rr]anks? ?[=:]? ?\[?"
+    r"(?P<first>\d{1,6}) ?(?:-|\.\.|to) ?(?P<last>\d{1,6})(?![\w.])"
+)
+"""The same behind its host."""
 _HOSTFILE = re.compile(r"'(?:[\w.-]{1,64}@)?([\w.-]{1,253})': \[([\d, ]+)\]")
 _OF_ANOTHER = re.compile(
     r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv"
@@ -40,6 +45,11 @@ _OF_ANOTHER = re.compile(
 _OF_A_GROUP = re.compile(r"(?i)\b(?:node|local|pp|tp|dp|ep|cp|group|stage)[ _-]?rank[ =:]{0,2}$")
 """Ranks that are counted within a part of the run, or of nodes."""
 _SAYS_HOST = re.compile(r"(?i)(?:host|node)(?:[ _]?name)?['\"]?[ =:]{1,3}['\"]?$")
+_BEFORE_RANKS = re.compile(
+    r"(?i)\b(?:host|node)(?:[ _]?name)?['\"]?(?: ?[=:] ?| )['\"]?"
+    r"(?=[\w.-]*\d)([a-z][\w.-]{0,252}\w)['\"]?[,:;]?"
+    r" (?:(?:has|holds|runs|starts|with|local|global) )?ranks['\"]? ?[=:]? ?[\[(]?$"
+)
 _WORLD = re.compile(r"\bworld(?:[ _-]?size)?[=: ]{1,3}(\d{1,6})(?![\w.])")
 _LAUNCHER = re.compile(r"torchrun|torch\.distributed|accelerate |deepspeed |horovodrun|mpirun")
 _A_NODE = re.compile(r"--ntasks-per-node[= ](\d{1,4})\b")
@@ -84,14 +94,28 @@ def _shares(
         elif match.signature.id in (RANKS, AGENT):
             said = match.cite.text
             spans = [*_SPANS_OF.finditer(said)] if match.signature.id == RANKS else []
+            if not spans and match.signature.id == RANKS:
+                behind = _SPANS_BEHIND.finditer(said)
+                spans = [one for one in behind if one["host"].partition(".")[0].lower() in known]
             if len({span["host"] for span in spans}) > 1:
                 yield from _by_spans(spans, said, known)
                 continue
             host = match.cite.place.host or (
-                named(match) if match.signature.id == AGENT else _host_in(said, known)
+                named(match)
+                if match.signature.id == AGENT
+                else _host_in(said, known)
+                if known
+                else _host_said(match)
             )
             if host is not None and not _OF_ANOTHER.search(said):
                 yield host, _numbers(match.groups["has_ranks"])
+
+
+def _host_said(match: Match) -> str | None:
+    """The name right before the ranks, where the line itself says that it is a host's."""
+    before = match.cite.text.partition(match.groups["has_ranks"])[0]
+    found = _BEFORE_RANKS.search(before)
+    return None if found is None else found[1]
 
 
 def _by_spans(

@@ -51,6 +51,18 @@ def test_a_kernel_log_named_after_a_node_of_the_record(
     assert [place.host for place in verdict.culprits] == [host]
 
 
+@pytest.mark.parametrize(("folder", "host"), [("mi013", "mi013"), ("collected", None)])
+def test_a_kernel_log_in_a_folder_named_after_a_node(
+    tmp_path: Path, folder: str, host: str | None
+) -> None:
+    """The very name of a known one; folders are named after other things as well."""
+    (tmp_path / folder).mkdir()
+    verdict = judged(tmp_path, f"{folder}/dmesg.txt")
+
+    assert verdict.code == "B2"
+    assert [place.host for place in verdict.culprits] == [host]
+
+
 def test_a_kernel_log_of_a_host_that_the_job_did_not_hold(tmp_path: Path) -> None:
     """Its fault is another job's."""
     assert judged(tmp_path, "dmesg-mi099.txt").code != "B2"

@@ -288,6 +288,20 @@ def test_each_job_of_a_command_saves_under_its_own_id(
     assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
 
 
+@pytest.mark.parametrize(("saved", "own"), [("/out/asr/checkpoints", True), ("/out/b", False)])
+def test_nemo_looks_where_it_saves(tmp_path: Path, saved: str, own: bool) -> None:
+    """`resume_if_exists` of a first run finds nothing; elsewhere one may have been due."""
+    (tmp_path / "train.log").write_text(
+        "[NeMo W 2026-05-06 08:00:00 exp_manager:996] There were no checkpoints found in"
+        " checkpoint_dir or no checkpoint folder at checkpoint_dir :/out/asr/checkpoints. Training"
+        " from scratch.\n"
+        + steps(10, 1, 900, 3000)
+        + f"Epoch 0, global step 900: 'val_wer' reached 0.4 (best 0.4), saving model to"
+        f" '{saved}/asr--val_wer=0.4-epoch=0.ckpt' as top 3\n"
+    )
+    assert begins_where_it_saves(collect(Request((str(tmp_path),)))) is own
+
+
 def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> None:
     """What it left is not known, and that is said."""
     (tmp_path / "slurm-733.out").write_text(

@@ -48,6 +48,7 @@ EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
         ["INFO node 0 host=n1.site.org ranks=[0, 1, 2, 3]", "INFO node 1 host=n2 ranks=[4,5,6,7]"],
         ["layout: ranks 0-3 on n1 (gpu 0-3), ranks 4-7 on n2 (gpu 0-3)"],
         ["INFO ranks 0..3 @ n1, ranks 4..7 @ n2"],
+        ["hosts: n1=ranks 0-3 n2=ranks 4-7; LM 650M"],
         [f"global_rank_mapping=defaultdict({list}, {MAPPING})"],
         [f"[rank {rank}] hostname: {host}, MASTER_ADDR: n1" for rank, host in EACH],
         [f"Hello from rank {rank}/8 on {host} (local rank {rank % 4})" for rank, host in EACH],
@@ -56,7 +57,7 @@ EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
         [f"[rank {rank}] {host} jax 0.5, 4 devices" for rank, host in EACH],
         [f"[rank {rank}]: {host}.site.org is up" for rank, host in EACH],
     ],
-    ids=["ranges", "lists", "in one line", "without cards", "DeepSpeed", "each",
+    ids=["ranges", "lists", "in one line", "without cards", "behind hosts", "DeepSpeed", "each",
          "said aloud", "Slurm's numbers", "blocks", "behind a label", "with its domain"],
 )  # fmt: skip
 def test_lines_that_share_the_ranks_out(lines: Sequence[str]) -> None:
@@ -73,6 +74,18 @@ def test_lines_that_share_the_ranks_out(lines: Sequence[str]) -> None:
 def test_without_a_record_a_line_must_say_that_it_names_a_host(line: str, known: bool) -> None:
     """`on something` may be anything then."""
     lines = [line.format(rank, host) for rank, host in EACH]
+    assert told(lines, hosts=()) == (WHOLE if known else {})
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [("10:00:03 engine INFO host {} ranks {} of 8, day_0", True),
+     ("hostname={}, ranks=[{}]", True),
+     ("shard {} ranks {} of 8", False),
+     ("host {}: waiting for ranks {}", False)],
+)  # fmt: skip
+def test_of_ranks_shared_out_as_well(line: str, known: bool) -> None:
+    lines = [line.format(host, ranks) for host, ranks in (("n1", "0-3"), ("n2", "4-7"))]
     assert told(lines, hosts=()) == (WHOLE if known else {})
 
 
@@ -270,8 +283,10 @@ def test_the_first_ranks_lines_may_say_how_many_there_are(
         "pp ranks 0-3 on n1, pp ranks 4-7 on n2",
         "ranks 0-3 on n1, ranks 4-5 on n2",
         "ranks 0-3 on disk1, ranks 4-7 on disk2",
+        "tp: ranks 0-3 dp: ranks 4-7",
+        "sending to n1=ranks 0-3 n2=ranks 4-7",
     ],
-    ids=["waited for", "twice", "of a group", "not all", "no hosts"],
+    ids=["waited for", "twice", "of a group", "not all", "no hosts", "groups", "sent to"],
 )
 def test_spans_in_one_line_that_share_nothing_out(line: str) -> None:
     assert not told([line])

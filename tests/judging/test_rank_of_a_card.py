@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flatline.facts import Facts
-from flatline.judging.waited_for import of_its_rank
+from flatline.judging.waited_for import of_its_rank, runs_on
 from flatline.model import Place, Progress
 from flatline.tracks import Track
 
@@ -50,3 +50,17 @@ def test_the_one_that_did_not_print_the_last_step(
 def test_where_some_ranks_print_no_step() -> None:
     """They may be late as well."""
     assert of_its_rank(ranks({5: 80}, silent=(2,)), (CARD,)) == ((CARD,), ())
+
+
+@pytest.mark.parametrize(("hosts", "runs"), [(("n1", "n2"), True), (("n2",), False)])
+def test_hosts_that_no_record_names(hosts: tuple[str, ...], runs: bool) -> None:
+    """Of one host a rank has the GPU of its number; of several that the ranks' own places show,
+    one of its host's."""
+    facts = ranks({})
+    for track in facts.tracks:
+        rank = track.place.rank or 0
+        track.place = Place(host=hosts[rank * len(hosts) // 8], rank=rank)
+    facts.__dict__["hosts"] = ()
+
+    assert runs_on(facts, Place(rank=5), CARD) is runs
+    assert not runs_on(facts, Place(rank=5), Place(host="n1", gpu="1"))

@@ -34,6 +34,7 @@ def said(text: str) -> list[str]:
         "no restore point in /runs/v3 - new run",
         "auto_resume: no checkpoint-*.pth under /runs/v3",
         "auto-resume: no valid checkpoint found in /runs/v3",
+        "/runs/v3: no readable checkpoint (0 files match last_*.pt), initializing the weights",
     ],
 )
 def test_none_is_there_and_it_begins(text: str) -> None:
@@ -55,6 +56,7 @@ def test_none_is_there_and_it_begins(text: str) -> None:
         "no checkpoints older than step 1 were removed",
         "auto_resume: if no checkpoint found in /runs/v3",
         "auto_resume: no checkpoint interval given",
+        "no checkpoint of the run in /runs/v3, initializing weights from resnet50.pth",
         'raise FileNotFoundError("checkpoint not found, start a new run")',
     ],
 )

@@ -74,6 +74,7 @@ def said(line: str) -> list[Progress]:
             None,
             None,
         ),
+        (" > Training done. Best model: best_model_930.pth", "finished", None, None),
         ("EarlyStopping - INFO - EarlyStopping: Stop training", "finished", None, None),
         ("training finished: reached the last step (1636/1636)", "finished", 1636, None),
         ("INFO training complete; at max steps", "finished", None, None),

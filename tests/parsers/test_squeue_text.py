@@ -69,6 +69,9 @@ def test_what_date_printed_above(date: str) -> None:
     assert str(squeue_text.parse(text.encode(), "q").now) == "2026-04-14 07:20:40+00:00"
 
 
+DATED = "Wed Apr  8 23:17:58 UTC 2026\n"
+
+
 @pytest.mark.parametrize(
     ("text", "known"),
     [
@@ -83,6 +86,12 @@ def test_what_date_printed_above(date: str) -> None:
         ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\nstep 3 loss 0.5\n", False),
         ("# 2026-04-14 07:20:40 UTC\n90417 gpu lm R 01:28:15 8 ga[01-08]\n", True),
         ("90417 gpu lm R 8 ga[01-08]\n", False),
+        ("$ date -u; squeue -j 9 -o '%i %T'\n" + DATED + "JOBID STATE\n9 RUNNING\n", True),
+        ("$ date -u && squeue -h\n" + DATED + "9 gpu lm mira R 01:28:15 1 ga1\n", True),
+        (
+            "$ date -u; tail -3 x.log\n" + DATED + "JOBID STATE\n9 RUNNING\n",
+            False,
+        ),
         ("2026-04-14 07:20:40 step 3 loss 0.5\n", False),
         ("12 train loss at R 01:28:15 8 x\n0.3 0.4\n", False),
         ("JobID|State\n7|RUNNING\n", False),

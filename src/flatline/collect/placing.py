@@ -2,7 +2,8 @@
 The host of lines that name none.
 
 A kernel log is told by its name to be a host's where that is what hosts are called; any other name
-counts where records, the log or the metrics know a host by it, or by that name with other digits.
+counts where records, the log or the metrics know a host by it, or by that name with other digits;
+that of its folder where it is a known host's.
 What `kubectl describe` says of a pod is `collect.pods`'s.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from flatline.collect.events import LogEvents
@@ -53,8 +55,9 @@ def placed(
                 events.matches = [_at(match, host) for match in events.matches]
             events.matches = [_labelled(match, known) for match in events.matches]
         if file.kind == KERNEL and setting.name.host is None:
-            told = beside_kernel_word(file.source.removeprefix(BASELINE))
-            host = None if told is None else _as_known(told, known())
+            source = PurePosixPath(file.source.removeprefix(BASELINE))
+            told, folder = beside_kernel_word(str(source)), source.parent.name
+            host = _as_known(told, known()) if told else _as_measured(folder, known)
             if host is not None:
                 events.matches = [_at(match, host) for match in events.matches]
 
@@ -98,6 +101,13 @@ def _as_known(told: str, known: Iterable[str]) -> str | None:
         return hosts[short]
     scheme = _DIGITS.sub("#", short)
     return told if "#" in scheme and scheme in {_DIGITS.sub("#", one) for one in hosts} else None
+
+
+def _as_measured(folder: str, known: Callable[[], Iterable[str]]) -> str | None:
+    """The known host whose very name the folder bears in which the log is: any other name may be
+    of whatever was collected."""
+    hosts = {_short(host): host for host in known()} if folder else {}
+    return hosts.get(_short(folder))
 
 
 def _short(host: str) -> str:

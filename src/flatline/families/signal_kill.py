@@ -33,9 +33,10 @@ from collections.abc import Sequence
 
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.counted_kills import counted_kill
 from flatline.judging.kills import Kill, Kills, kills
 from flatline.judging.leads import as_rank
-from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgement
+from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgement, LogCite, Place
 
 CODE = "A2"
 NAME = "signal-kill"
@@ -80,7 +81,9 @@ def judge(facts: Facts) -> Judgement:
         return _cleared(facts, found)
     first = found.first
     kind = found.fault_class
-    places = found.places
+    places, counted = found.places, _counted(facts, found)
+    if counted is not None:
+        places = (counted[0],)
     where = name_places(places)
     if not any(place.rank is not None or place.task is not None for place in places):
         where = f"a process on {where.partition(' ')[2]}" if where else "a process"
@@ -89,6 +92,7 @@ def judge(facts: Facts) -> Judgement:
                    *found.cites[:6])]  # fmt: skip
     if found.oom:
         shows.append(claim("An out-of-memory kill stands in the evidence.", *found.oom_cites[:3]))
+    shows += [] if counted is None else [counted[1]]
     cannot = []
     if kind == "kill-unknown":
         cannot.append(
@@ -130,6 +134,16 @@ def judge(facts: Facts) -> Judgement:
         actions=(_FIXES[kind],),
         resubmit="unknown" if kind == "kill-unknown" else "fix_first",
     )
+
+
+def _counted(facts: Facts, found: Kills) -> tuple[Place, Claim] | None:
+    """The host by its counter, where the kernel's own line dates the kill and nothing that was
+    read names anybody."""
+    told = [cite.at for cite in found.oom_cites
+            if isinstance(cite, LogCite) and cite.source in facts.kernel_files]  # fmt: skip
+    if found.places or found.fault_class not in ("host-oom", "cgroup-oom"):
+        return None
+    return counted_kill(facts, next(filter(None, told), None))
 
 
 def _summary(where: str, kind: str, name: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from math import isfinite
+from pathlib import PurePosixPath
 from statistics import median
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.begun_alike import ALONE, LEFT, as_a_new_model
-from flatline.judging.fresh_start import AT_STEP, saved_steps
+from flatline.judging.fresh_start import AT_STEP, FILE, saved_steps
 from flatline.judging.newly_asked import set_otherwise
 from flatline.tracks import Track
 
@@ -30,11 +31,14 @@ def far_before(
     one did and is in its first epoch: the same log shows that one epochs into its training, or it
     went on behind a save, in whatever log, with as many steps to an epoch; or it began a save at a
     step that it had made, far beyond the first of this one; or it had half a day's steps of the
-    same plan behind it."""
+    same plan behind it.  Whether it had looked in vain as well is all one where it ended with a
+    save in the very folder."""
     track, looked = first.track, [m for m in fresh if m.progress.step is None]
     tried = left - {m.attempt for m in facts.markers_of("fresh")}
     if not looked:
         return None
+    if (far := _saved_there_as_it_ended(facts, first, left, looked)) is not None:
+        return far
     saving = (_began_a_save(facts, first, n) for n in sorted(tried, reverse=True))
     if (far := next(filter(None, saving), None)) is not None:
         return far
@@ -85,6 +89,25 @@ def _behind_a_save(facts: Facts, track: Track, attempt: int) -> Point | None:
     if not begun or not made or not begun[0] < track.lines[made[-1]]:
         return None
     return facts.point(track, made[-1])
+
+
+def _saved_there_as_it_ended(
+    facts: Facts, first: Point, left: frozenset[int], looked: list[Marker]
+) -> Point | None:
+    """The last point of the try before this one, epochs into its training, where the last it does
+    is to begin a save in the folder that this one, in the same log, finds none in."""
+    track, before = first.track, facts.last.n - 1
+    made = [i for i in track.of_attempt(before) if isfinite(track.epoch[i])]
+    begins = isfinite(track.epoch[first.index]) and track.epoch[first.index] <= 1
+    if before not in left or not made or not begins or track.epoch[made[-1]] < FAR_EPOCHS:
+        return None
+    sought = {path.rstrip("/:,;") for m in looked for path in FILE.findall(m.cite.text)}
+    for begun in facts.tagged("save-begun"):
+        here = begun.attempt == before and begun.cite.source == track.source
+        folders = {str(PurePosixPath(path).parent) for path in FILE.findall(begun.cite.text)}
+        if here and begun.cite.line > track.lines[made[-1]] and folders & sought:
+            return facts.point(track, made[-1])
+    return None
 
 
 def _began_a_save(facts: Facts, first: Point, attempt: int) -> Point | None:

@@ -67,6 +67,7 @@ _SEARCHED = re.compile(
 _IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
 _TRACKER = re.compile(r"metadata file (/\S{1,400})/latest_checkpointed_iteration\.txt")
 """Megatron's, as it says that it found none there."""
+_NEMO = re.compile(r"\bcheckpoint_dir :(/\S{1,400}?)\. Training from scratch")
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
 
@@ -477,6 +478,8 @@ def names(saved: Marker, place: str) -> bool:
 
 def _looked_in(facts: Facts, marker: Marker) -> str | None:
     """Where it says it searched, or the folder that the settings before it say it looks in."""
+    if told := _NEMO.search(marker.cite.text):
+        return told[1].rstrip("/")
     if searched := _SEARCHED.search(marker.cite.text):
         return searched[1].partition("*")[0].rstrip("/")
     named = [found[1] for line in _above(facts, marker) if (found := _LOAD.match(line))]

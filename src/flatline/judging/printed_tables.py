@@ -129,7 +129,9 @@ def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     text = "".join(facts.lines(cite.source, cite.line, 1, MOST_CHARS))
     told = (*_by_part(text), *_by_rank(text), *_by_list(text, facts.world_size), *_by_slash(text))
     for label, unit, by in told:
-        if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or _NO_PART.search(label):
+        if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))]:
+            continue
+        if _NO_PART.search(_UP_TO.sub("", label)):
             continue
         named = " ".join(re.findall(r"[A-Za-z][\w/-]*", label)[-6:]).lower()
         scale = _SCALES[unit.lower()]

@@ -243,7 +243,7 @@ def runs_on(facts: Facts, place: Place, card: Place) -> bool | None:
     job leaves its number to tell.
     """
     host, own = facts.on_host(place).host, facts.node_of(card.host or "")
-    if host is not None and (host != own or len(facts.hosts) > 1):
+    if host is not None and (host != own or _on_several(facts)):
         return host == own
     world = facts.world_size or (facts.job.gpus if facts.job else None) or 0
     hosts = len(facts.hosts) or 1
@@ -253,6 +253,13 @@ def runs_on(facts: Facts, place: Place, card: Place) -> bool | None:
     index, gpu = facts.hosts.index(own) if own in facts.hosts else -1, int(card.gpu)
     in_turns = (place.rank % hosts, place.rank // hosts)
     return gpu == place.rank % each or (index, gpu) == in_turns
+
+
+def _on_several(facts: Facts) -> bool:
+    """Whether the run has several hosts, by its record or else by where its ranks are known."""
+    if facts.hosts:
+        return len(facts.hosts) > 1
+    return len({facts.on_host(Place(rank=rank)).host for rank in facts.ranks} - {None}) > 1
 
 
 def on_its_card(

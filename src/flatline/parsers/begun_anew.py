@@ -55,6 +55,8 @@ _BEGINS = re.compile(
     r"\b(?:scratch|fresh|anew|afresh|over|random(?:ly)?|seed|(?:an? )?new (?:run|training|one)"
     r"|(?:at|from|with) (?:global[_ ])?(?:step|epoch|iter(?:ation)?)[ =:]?[01])\b"
     r"|(?<![\w-])(?:fresh start|fresh run|new run)\b"
+    r"|(?<![\w-])initiali[sz](?:ed|es|ing) (?:the |all |its )?(?:model )?(?:weights|parameters)"
+    r"\s{0,4}[.!]?\s*$"
     r"|(?<![\w-])(?:start|begin|train)\w{0,4} (?:a )?new\b(?! (?:model|epoch|stage|phase|fold))"
 )
 _WOULD = re.compile(

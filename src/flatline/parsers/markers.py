@@ -164,7 +164,7 @@ _FINISHED = re.compile(
     r"(?:train(?:ing)?(?: run| loop)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
     r"|finished training|(?<=train\.py:)[0-9]{1,5}\] finished(?=\.\s*$))"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
-    r"| at (?:global )?(?:step|iteration|epoch) [0-9]{1,12}|, best [^\n]{1,80}"
+    r"| at (?:global )?(?:step|iteration|epoch) [0-9]{1,12}|[,.;] best [^\n]{1,80}"
     r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120}"
     r"|(?:[:;,]| [-(]) ?(?:reached|at|after) (?:the )?(?:last|final|max(?:imum)?|planned|target)"
     r"[ _](?:step|iteration|update|epoch)s?\b[^\n]{0,60})?"
@@ -242,6 +242,8 @@ _MOST = re.compile(
     r"[\s.!]*$",
     re.I,
 )
+_BEST = re.compile(r"(?i)[,.;] best ")
+"""What follows is of another step."""
 _ENDS = (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _FINAL_MODEL, _OWN_TIME)
 _MORE = re.compile(
     r"\b(?:of|for) (?:stage|phase|epoch)|\(\w*(?:reward|critic|stage|phase|epoch)|next", re.I
@@ -327,7 +329,7 @@ class Reader:
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
         if self._called_off or not self._ends(text):
             return ()
-        step_, epoch = _position(text.partition(", best ")[0])
+        step_, epoch = _position(_BEST.split(text, maxsplit=1)[0])
         return (Progress("finished", step=step_, epoch=epoch),)
 
     def _begins(self, text: str) -> tuple[Progress, ...]:

@@ -70,9 +70,10 @@ _WHERE = re.compile(
 )
 _ROW = re.compile(rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S")
 _PROMPT = re.compile(
-    r"[^|]{0,120}[$#>%] ?(?:squeue|date(?![^|:]{0,30}: ))(?: [-\w,=.:%\"' ]{0,160})?"
+    r"[^|]{0,120}[$#>%] ?(?:date(?: [-\w+%:'\" ]{0,40})? ?(?:;|&&) ?)?"
+    r"(?:squeue|date(?![^|:]{0,30}: ))(?: [-\w,=.:%\"' ]{0,160})?"
 )
-"""The command itself, as a terminal shows it."""
+"""The command itself, as a terminal shows it; the date may be asked for in the same line."""
 
 
 def recognise(name: str, head: bytes) -> bool:
