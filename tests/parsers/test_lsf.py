@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.errors import FormatError
+from flatline.facts import LOG, SCHEDULER
 from flatline.model import Job, Records
 from flatline.parsers import lsf_bjobs, lsf_long, lsf_report, record_format_of
 
@@ -208,3 +212,20 @@ def test_a_log_that_speaks_of_a_report_is_none() -> None:
     text = "step 1\n" + REPORT.format(status="Done", ends="Successfully completed.", output="")
 
     assert record_format_of("a.log", text.encode()) is None
+
+
+def test_the_output_below_a_report_is_the_jobs_log(tmp_path: Path) -> None:
+    """Its record stands above it, in the same file."""
+    began = datetime(2026, 11, 3, 6, 59, 30, tzinfo=UTC)
+    steps = "".join(
+        f"{began + timedelta(seconds=10 * n):%Y-%m-%d %H:%M:%S} step {n}/700 loss"
+        f" {3 * 0.998**n:.4f}\n"
+        for n in range(1, 701)
+    )
+    text = REPORT.format(status="Done", ends="Successfully completed.")
+    (tmp_path / "lm.771.out").write_text(f"{text}\n{steps}")
+    facts = collect(Request((str(tmp_path),)))
+
+    assert facts.job is not None
+    assert {read.kind for read in facts.files} == {LOG, SCHEDULER}
+    assert diagnose(facts).code == "G1"
