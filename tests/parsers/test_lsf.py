@@ -222,8 +222,8 @@ def test_the_output_below_a_report_is_the_jobs_log(tmp_path: Path) -> None:
         f" {3 * 0.998**n:.4f}\n"
         for n in range(1, 701)
     )
-    text = REPORT.format(status="Done", ends="Successfully completed.")
-    (tmp_path / "lm.771.out").write_text(f"{text}\n{steps}")
+    text = REPORT.format(status="Done", ends="Successfully completed.", output=steps)
+    (tmp_path / "lm.771.out").write_text(text)
     facts = collect(Request((str(tmp_path),)))
 
     assert facts.job is not None
