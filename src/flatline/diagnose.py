@@ -300,7 +300,8 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
     if ended:
         last = max(j.finding.attempt for j in ended)
         anew = [j for j in causes if j.finding.code == "E2" and j.finding.attempt > last]
-        if anew and anew[0].confidence >= CONFIDENT:
+        taken = all(j.finding.code in ("F1", "F2") for j in ended if j.finding.attempt == last)
+        if anew and (taken or anew[0].confidence >= CONFIDENT):
             return anew[0]  # what had ended a try before it is over
         ended = [j for j in ended if j.finding.attempt == last]
         return max(ended, key=lambda j: (_precedes_all(facts, j, ended), j.confidence))
