@@ -1,0 +1,43 @@
+"""A run whose node was lost, and what its rerun did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+RECORD = (
+    "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+    "88|sft|NODE_FAIL|0:0|2026-05-30T02:00:00|2026-05-30T02:59:47|n11\n"
+    "88|sft|RUNNING|0:0|2026-05-30T03:14:47|Unknown|n19\n"
+)
+LOST = (
+    "slurmstepd: error: *** JOB 88 ON n11 CANCELLED AT 2026-05-30T02:59:47 DUE TO NODE FAILURE,"
+    " SEE SLURMCTLD LOG FOR DETAILS ***\n"
+)
+ANEW = "resume_from_checkpoint: None (no checkpoint in /scratch/out_r1)\n"
+WENT_ON = "Resuming training from out/checkpoint-200\n"
+
+
+def steps(first: int, last: int) -> str:
+    return "".join(
+        f"step {n}/2400 loss {2.5 * 0.998**n:.4f} 3.4 s/it\n"
+        + (f"Saving model checkpoint to out/checkpoint-{n}\n" if n % 200 == 0 else "")
+        for n in range(first, last, 10)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rerun", "code"),
+    [(ANEW + steps(10, 200), "E2"), (WENT_ON + steps(210, 400), "F1")],
+    ids=["anew", "went on"],
+)
+def test_the_node_is_not_what_lost_the_work(tmp_path: Path, rerun: str, code: str) -> None:
+    """That one was lost is over where the rerun is at work; that it began anew is not."""
+    (tmp_path / "slurm-88.out").write_text(steps(10, 410) + LOST + rerun)
+    (tmp_path / "sacct.txt").write_text(RECORD)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
