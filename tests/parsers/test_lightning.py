@@ -217,3 +217,22 @@ def test_a_bar_of_nemo_without_its_rate() -> None:
         (189, 1.05, 204.0),
         (190, 1.05, 204.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("logged", "data_s"),
+    [
+        ("loss=1.2, data_time=1.53", 1.53),
+        ("data_wait_s=0.5, loss=1.2", 0.5),
+        ("time/data_load_time=2.0, loss=1.2", 2.0),
+        ("loss=1.2, data_time=1530.0", None),
+        ("loss=1.2, data=1.53", None),
+        ("loss=1.2, metadata_time=1.5", None),
+    ],
+    ids=["its time", "with a unit", "in a group", "milliseconds", "a name of anything", "another"],
+)
+def test_the_wait_for_data_that_is_logged(logged: str, data_s: float | None) -> None:
+    """No longer than the step."""
+    (point,) = said(f"Epoch 0:   1%|          | 50/8200 [02:05<5:39:35, 0.40it/s, {logged}]")
+
+    assert (point.step_s, point.data_s) == (2.5, data_s)

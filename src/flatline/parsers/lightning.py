@@ -67,6 +67,11 @@ _MEASURE = re.compile(
     re.I,
 )
 """What is measured in place of a loss: that which falls, and that which rises."""
+_DATA = re.compile(
+    r"(?:^|[\s,])(?:time/)?(?:data(?:_?load(?:er|ing)?)?_(?:time|wait|fetch)|t_data|batch_wait)"
+    r"(?:_s| in s)?[=:] ?" + _NUMBER
+)
+"""What a program logs beside the loss: seconds of the step that it waited for its batch."""
 _RATE = re.compile(r"(?:^|[\s,])lr[\w./-]*[=:] ?" + _NUMBER)
 _EVAL_BAR = re.compile(
     r"^\s*(?:Validation|Validating|Sanity Checking|Testing)(?: DataLoader [0-9]+)?\b"
@@ -101,6 +106,13 @@ somewhat less at a later step reckons its time from its rate, or was put togethe
 no clock, and what the step itself says counts."""
 _LONGEST = 4_096
 """Characters of a line that are read; terminals are narrower."""
+
+
+def _waited(postfix: str, step_s: float | None) -> float | None:
+    """Seconds of a step for its data; a number that is longer than the step is in another unit,
+    or of something else."""
+    waited = _number(_DATA.search(postfix))
+    return waited if waited is not None and step_s and 0 <= waited <= step_s else None
 
 
 def _number(found: re.Match[str] | None) -> float | None:
@@ -250,6 +262,7 @@ class Reader:
                 loss_name=loss[0] if loss and with_loss else "loss",
                 lr=_number(_RATE.search(postfix)),
                 step_s=times[0],
+                data_s=_waited(postfix, times[0]),
                 since_s=times[1] if advanced else None,
             ),
         )
