@@ -233,6 +233,8 @@ def test_a_bar_of_nemo_without_its_rate() -> None:
 )
 def test_the_wait_for_data_that_is_logged(logged: str, data_s: float | None) -> None:
     """No longer than the step."""
-    (point,) = said(f"Epoch 0:   1%|          | 50/8200 [02:05<5:39:35, 0.40it/s, {logged}]")
+    (point,) = said(
+        f"Epoch 0:   1%|          | 50/8200 [02:05<5:39:35,  0.40it/s, v_num=2, {logged}]"
+    )
 
     assert (point.step_s, point.data_s) == (2.5, data_s)
