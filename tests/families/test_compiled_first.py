@@ -14,7 +14,9 @@ WARNED = datetime(2026, 4, 14, 5, 35, 31, tzinfo=UTC)
 STEPS, EACH_S = 180, 15.0
 
 
-def looked_at(folder: Path, first_s: float, after_s: float, *, glog: bool = False) -> str | None:
+def looked_at(
+    folder: Path, first_s: float, after_s: float, *, glog: bool = False, ran: str = "00:51:22"
+) -> str | None:
     """So long after what the steps took since the warning, the first of them left out."""
     stamp = f"{WARNED:%Y-%m-%d %H:%M:%S}"
     lines = [
@@ -32,7 +34,7 @@ def looked_at(folder: Path, first_s: float, after_s: float, *, glog: bool = Fals
     (folder / "slurm-20.out").write_text("\n".join(lines) + "\n")
     now = WARNED + timedelta(seconds=STEPS * EACH_S + after_s)
     (folder / "queue.txt").write_text(
-        f"{now:%Y-%m-%d %H:%M:%S} UTC\n20 gpu lm mira R 00:51:22 2 n[1-2]\n"
+        f"{now:%Y-%m-%d %H:%M:%S} UTC\n20 gpu lm mira R {ran} 2 n[1-2]\n"
     )
     return diagnose(collect(Request((str(folder),)))).code
 
@@ -49,9 +51,13 @@ def test_what_was_compiled_may_have_gone_on_behind_the_line(
     assert (told == "G1") is (code == "G1")
 
 
-@pytest.mark.parametrize(("after_s", "code"), [(110.0, "G1"), (900.0, None)])
+@pytest.mark.parametrize(
+    ("after_s", "ran", "code"),
+    [(110.0, "00:51:22", "G1"), (900.0, "00:51:22", None), (110.0, "02:51:22", None)],
+    ids=["lately", "long ago", "of another zone"],
+)
 def test_a_date_without_a_year_is_of_the_jobs(
-    tmp_path: Path, after_s: float, code: str | None
+    tmp_path: Path, after_s: float, ran: str, code: str | None
 ) -> None:
-    """As glog prints it."""
-    assert looked_at(tmp_path, 95.0, after_s, glog=True) == code
+    """As glog prints it; dates that begin hours behind the job may be of another zone's time."""
+    assert looked_at(tmp_path, 95.0, after_s, glog=True, ran=ran) == code

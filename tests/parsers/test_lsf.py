@@ -214,6 +214,23 @@ def test_a_log_that_speaks_of_a_report_is_none() -> None:
     assert record_format_of("a.log", text.encode()) is None
 
 
+@pytest.mark.parametrize(
+    ("output", "kinds"),
+    [
+        ("/home/ada/.lsbatch/1.771.shell: line 3: torchrun: command not found\n",
+         {LOG, SCHEDULER}),
+        ("\n\nPS:\n\nRead file <lm.err> for stderr output of this job.\n", {SCHEDULER}),
+    ],
+    ids=["a line of the shell's", "it stands elsewhere"],
+)  # fmt: skip
+def test_what_counts_as_output(tmp_path: Path, output: str, kinds: set[str]) -> None:
+    """Neither a step nor a traceback need be in it."""
+    text = REPORT.format(status="Exited", ends="Exited with exit code 127.", output=output)
+    (tmp_path / "lm.771.out").write_text(text)
+
+    assert {read.kind for read in collect(Request((str(tmp_path),))).files} == kinds
+
+
 def test_the_output_below_a_report_is_the_jobs_log(tmp_path: Path) -> None:
     """Its record stands above it, in the same file."""
     began = datetime(2026, 11, 3, 6, 59, 30, tzinfo=UTC)

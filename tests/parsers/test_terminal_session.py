@@ -106,6 +106,12 @@ def test_a_part_that_cannot_be_read_is_a_gap(monkeypatch: pytest.MonkeyPatch) ->
     assert len(records.pods) == 1
 
 
+def test_a_glance_at_a_log_counts_as_its_lines() -> None:
+    """Lists alone are no log."""
+    assert terminal_session.holds_output(SESSION.encode())
+    assert not terminal_session.holds_output(f"$ date\n{DATE}{BASH}".encode())
+
+
 def test_what_is_more_than_is_read_is_said() -> None:
     """A file of nothing but prompts."""
     many = SESSION + "$ w\nnobody\n" * 500

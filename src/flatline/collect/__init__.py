@@ -21,7 +21,7 @@ from flatline.collect.baseline import lay_beside, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.early_stops import shows_end
 from flatline.collect.events import LogEvents
-from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, walk
+from flatline.collect.files import BINARY, Found, OnProgress, holds_output, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
@@ -448,7 +448,7 @@ def _files_read(
     logs: Sequence[tuple[Found, Setting, LogEvents]],
     server: str | None,
 ) -> list[FileRead]:
-    lines = {file.source for file, _, events in logs if not _shows_output(file, events)}
+    lines = {file.source for file, *_ in logs if not holds_output(file)}
     stores = (f for f in found if f.kind in (SCHEDULER, METRICS, DUMPS) and f.source not in lines)
     return [
         *(_file_read(file, setting, events) for file, setting, events in logs),
@@ -460,15 +460,9 @@ def _files_read(
 def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:
     name = setting.name
     place = Place(host=name.host, rank=name.rank, task=name.task)
-    kind = LOG if _shows_output(file, events) else file.kind
+    kind = LOG if holds_output(file) else file.kind
     size = events.lines, events.size
     return FileRead(file.source, kind, *size, place, setting.attempt, events.kept)
-
-
-def _shows_output(file: Found, events: LogEvents) -> bool:
-    """Whether a record holds what the job printed as well, below it as LSF has it: it is its log
-    then, beside the record."""
-    return file.kind == SCHEDULER and bool(events.tracks or events.crashes)
 
 
 def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:

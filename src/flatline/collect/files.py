@@ -448,6 +448,18 @@ def told_in_lines(file: Found) -> bool:
     )
 
 
+def holds_output(file: Found) -> bool:
+    """Whether it is a record in which stands what the job printed as well, as LSF has it."""
+    if file.kind != SCHEDULER:
+        return False
+    try:
+        head = read_head(file.path, HEAD_BYTES)
+    except OSError:
+        return False
+    told = getattr(record_format_of(file.path.name, head), "holds_output", None)
+    return told is not None and bool(told(head))
+
+
 def holds_objects(file: Found) -> bool:
     """Whether it is one of Kubernetes' objects."""
     return file.kind == SCHEDULER and _recognised(file, kubernetes_objects)

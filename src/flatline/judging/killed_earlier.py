@@ -8,7 +8,7 @@ from flatline.model import LogCite, ProcessExit
 
 def killed_earlier(facts: Facts, event: ProcessExit, other: LogCite) -> bool:
     """Whether the kernel of its host killed a process for memory before that other line: who is
-    told of as ended by SIGKILL, and no line says when, was not killed by what came since."""
+    told of as killed, and no line says when, was not killed by what came since."""
     dated = other.at is not None and not other.at_assumed
     if event.signal not in (9, None) or not getattr(event.cite, "at_assumed", True) or not dated:
         return False

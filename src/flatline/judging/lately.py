@@ -37,6 +37,9 @@ FIRST, COMPILED_S = 1, 160.0
 """The step, counted from nought or one, which is compiled as it is made: a dated line within it
 places what follows too early by most of it.  So much of it, at most, that half as long again,
 which a pause may take, is what a job may take to load (`healthy`)."""
+EARLY, LOADED = timedelta(minutes=2), timedelta(minutes=25)
+"""Between a job's start by its record and the first date in its log: zones are half an hour apart
+at the least, and clocks of hosts some seconds."""
 LEAST = 3
 """Points: an interval is told from no fewer."""
 
@@ -106,11 +109,22 @@ def _last_dated(facts: Facts, track: Track, line: int) -> list[LogCite]:
     above = facts.lines(track.source, first, line - first, STAMP_CHARS)
     for n in range(len(above) - 1, -1, -1):
         if (stamp := clock.read(above[n])) is not None:
-            if seen is not None and stamp.at != seen:
+            if stamp.at != seen and (seen is not None or not _begins_with(facts, track, began)):
                 return []
             text = facts.text(track.source, first + n)
             return [LogCite(track.source, first + n, text, track.place, stamp.at)]
     return []
+
+
+def _begins_with(facts: Facts, track: Track, began: datetime | None) -> bool:
+    """Whether the first date of a log lies soon after its job's start, where that is known: in
+    another zone's time a run that has stood for an hour would look as if it had not."""
+    if began is None:
+        return True
+    clock = Clock(began.year)
+    head = map(clock.read, facts.lines(track.source, 1, LOOKED_BACK, STAMP_CHARS))
+    first = next(filter(None, head), None)
+    return first is not None and -EARLY <= first.at - began <= LOADED
 
 
 def _since_its_start(facts: Facts, track: Track, span: range) -> tuple[Pace, Cite] | None:

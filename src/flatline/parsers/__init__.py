@@ -105,7 +105,8 @@ def reader_of(form: LineFormat) -> LineReader:
 
 class RecordFormat(Protocol):
     """One may have `IN_LINES` set: its lines are searched as a log's are as well.  One with
-    `SEVERAL` set holds what others read, and is asked before them."""
+    `SEVERAL` set holds what others read, and is asked before them.  One may have
+    `holds_output(head) -> bool`: whether the job's own log stands in such a file as well."""
 
     FORMAT: str
 

@@ -68,6 +68,12 @@ def recognise(name: str, head: bytes) -> bool:
     return named and (len(jobs) == 1 or _ABOVE not in head)
 
 
+def holds_output(head: bytes) -> bool:
+    """Whether what the job printed begins below the report, be it a line of the shell's alone."""
+    below = head.partition(_FOLLOWS.encode())[2].decode("utf-8", "replace")
+    return any(map(_is_output, below.split("\n")))
+
+
 def parse(data: bytes, source: str) -> Records:
     """Raises `FormatError` where no job is named, or the outputs of several are in it."""
     told = list(_reports(data))

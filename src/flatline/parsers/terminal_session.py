@@ -102,6 +102,14 @@ def recognise(name: str, head: bytes) -> bool:
     )
 
 
+def holds_output(head: bytes) -> bool:
+    """Whether a command printed what no format knows: a log's end, a stack, a shell's word."""
+    return any(
+        part.lines and part.told() is None and _moment(part) is None
+        for part in islice(_parts(decoded(head)), HEAD_PARTS)
+    )
+
+
 def parse(data: bytes, source: str) -> Records:
     """Raises `FormatError` where no part is known; one that its format cannot read is a gap."""
     made, nows = [Records()], list[datetime]()
