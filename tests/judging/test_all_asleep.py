@@ -110,3 +110,53 @@ def test_a_kernel_that_is_ahead_is_no_witness_alone(tmp_path: Path) -> None:
     found = verdict(tmp_path, tasks=0.5, share=0.01, kernel_s=AHEAD_S)
 
     assert (found.code, found.domain, found.confidence < 0.8) == ("C2", None, True)
+
+
+def undated(
+    folder: Path, *, asleep: bool = True, works: bool = False, state: str = "RUNNING"
+) -> Verdict:
+    """Of a job of two hosts that squeue lists, whose steps say how long they took and not when;
+    its GPUs stop working after the last one, or go on."""
+    steps, took_s = 120, 10
+    (folder / "train.log").write_text(
+        "".join(
+            f"step {n}/900 loss {3 - n / 500:.4f} step_time {took_s:.3f}s\n"
+            for n in range(1, steps + 1)
+        )
+    )
+    (folder / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|Timelimit|NNodes|NodeList\n"
+        f"9|train|{state}|0:0|{at(0)}|Unknown|06:00:00|2|n[1-2]\n"
+    )
+    rows = []
+    for host in HOSTS[:2]:
+        waited = 0.0
+        for second in range(0, ENDS_S, 15):
+            over = second > steps * took_s
+            waited += 15 * (0.9 if over and asleep else 0.01)
+            when = int((START.timestamp() + second) * 1000)
+            card = f'{{gpu="0",Hostname="{host}"}}'
+            ran = works or (second > 30 and not over)
+            rows += [
+                f'{TASKS}{{instance="{host}:9100"}} {9 if over and asleep else 0} {when}',
+                f'{PRESSED}{{instance="{host}:9100"}} {waited:.2f} {when}',
+                f"DCGM_FI_DEV_GPU_UTIL{card} {97 if ran else 0} {when}",
+                f"DCGM_FI_DEV_POWER_USAGE{card} {600 if ran else 80} {when}",
+            ]
+    (folder / "metrics.prom").write_text("\n".join(rows) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_undated_steps_end_where_the_gpus_stopped(tmp_path: Path) -> None:
+    found = undated(tmp_path)
+
+    assert (found.code, found.scope, found.confidence < 0.8) == ("C6", "shared", True)
+    assert found.onset is not None
+    since = (found.onset - START).total_seconds()
+    assert LAST_S - 60 <= since <= LAST_S + 180
+
+
+@pytest.mark.parametrize("changed", [{"asleep": False}, {"works": True}], ids=["awake", "at work"])
+def test_undated_steps_and_no_wait(tmp_path: Path, changed: dict[str, bool]) -> None:
+    """The log may be a copy from before."""
+    assert undated(tmp_path, **changed).code != "C6"

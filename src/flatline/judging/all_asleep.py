@@ -13,6 +13,7 @@ from datetime import datetime
 from flatline.facts import Facts
 from flatline.judging.blocked import BLOCKED, PROCS, TIMES
 from flatline.judging.claims import claim
+from flatline.judging.idled_since import idled_since
 from flatline.judging.pace import silent_while_it_runs, standstill
 from flatline.judging.timeline import ByHost, by_host, instant
 from flatline.model import Claim
@@ -38,7 +39,7 @@ class AllAsleep:
 
 def all_asleep(facts: Facts) -> AllAsleep | None:
     """None where both were not measured on most hosts, or did not rise as the steps ended."""
-    stood = standstill(facts) or silent_while_it_runs(facts)
+    stood = standstill(facts) or silent_while_it_runs(facts) or idled_since(facts)
     if stood is None or not (facts.measured(PROCS) and facts.measured(PRESSURE)):
         return None
     seen, seconds, derived, said = stood
