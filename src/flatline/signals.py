@@ -222,6 +222,7 @@ GPUS_HELD = "the GPUs the job held"
 """What is to be known of a node that other jobs use as well."""
 CLOCK = "the clock of log and metrics"
 """What is to be known where a log states no zone, and metrics of another time may be another's."""
+JOB_ASKED = "logs of the job that was asked for"
 ACTIVITY = ("gpu_sm_active_ratio", "gpu_engine_active_ratio", "gpu_utilization_ratio")
 """How busy a GPU is, best first: each after the first also counts waiting as work."""
 

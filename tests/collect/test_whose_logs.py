@@ -9,6 +9,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.collect.files import classify
+from flatline.diagnose import diagnose
 from flatline.errors import ManyJobs
 from flatline.facts import LOG, SCHEDULER, Facts
 
@@ -162,3 +163,33 @@ def test_what_was_over_before_the_job_is_not_its_log(
 
     assert left_out(facts) == left
     assert ("last.log" in {file.source for file in facts.files}) is not bool(left)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "doubted"),
+    [
+        ("lm.1002.out", "", True),
+        ("slurm-1002_4.out", "", True),
+        ("lm.o1002", "", True),
+        ("lm.1003.out", "", False),
+        ("train.log", "", False),
+        ("lm.20261.out", "", False),
+        ("lm.1002.out", "SLURM_JOB_ID=1003\n", False),
+    ],
+)
+def test_a_log_of_another_name_is_not_surely_the_asked_jobs(
+    tmp_path: Path, name: str, said: str, doubted: bool
+) -> None:
+    """No record was read: only its name says whose it may be."""
+    ends = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 60, in step\n    loss.backward()\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+        " capacity of 79.10 GiB of which 1.02 GiB is free.\n"
+    )
+    facts = read(tmp_path, {name: said + steps() + ends})
+    found = diagnose(facts)
+
+    assert found.code == "B1"
+    assert (found.confidence < 0.8) == doubted
+    assert any("1002" in text for text in found.cannot_decide) == doubted

@@ -6,6 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
@@ -47,3 +49,31 @@ def test_no_more_gpus_than_ranks_are_the_runs() -> None:
     verdict, doubted = told(SLOW)
 
     assert (verdict.code, verdict.run.hosts, doubted) == ("D3", (), False)
+
+
+WORKLOADS = """\
+NAME                    READY   STATUS      RESTARTS      AGE    IP          NODE
+dpo-base-master-0       0/1     Completed   0             75m    10.9.3.8    hx-03
+reranker-6d8b7c9-xw2lk  1/1     Running     4 (50m ago)   3d2h   10.9.9.1    hx-09
+"""
+EVENTS = """\
+LAST SEEN  TYPE     REASON        OBJECT                      MESSAGE
+75m        Normal   Scheduled     pod/dpo-base-master-0       Successfully assigned a/dpo-base-master-0 to hx-03
+43m        Warning  OOMKilling    node/hx-09                  Memory cgroup out of memory: Killed process 881 (python)
+33m        Normal   NodeNotReady  node/hx-09                  Node hx-09 status is now: NodeNotReady
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(("ours", "sure"), [("hx-03", False), ("hx-09", True)])
+def test_a_node_that_only_lists_of_a_namespace_name(tmp_path: Path, ours: str, sure: bool) -> None:
+    """Another row tells of another workload on it, unless a pod of a log that was read ran
+    there."""
+    events = EVENTS if not sure else EVENTS.replace("master-0 to hx-03", f"master-0 to {ours}")
+    (tmp_path / "pods.txt").write_text(WORKLOADS)
+    (tmp_path / "events.txt").write_text(events)
+    if sure:
+        (tmp_path / "dpo-base-master-0.log").write_text("step 1 loss 3.0\nstep 2 loss 2.9\n")
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert found.code == "F1"
+    assert (found.confidence >= 0.8) == sure

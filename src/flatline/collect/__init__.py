@@ -33,6 +33,7 @@ from flatline.collect.merging import Records_, merge
 from flatline.collect.numbered import numbered
 from flatline.collect.numbers import ENDLESS, OPEN, Numbers
 from flatline.collect.of_job import in_its_time, meant, of_job
+from flatline.collect.other_jobs import named_otherwise
 from flatline.collect.parent import Span, lay_before, to_be_read
 from flatline.collect.placing import placed
 from flatline.collect.pod_job import assigned, nodes_of_its_pods
@@ -151,7 +152,7 @@ def read(
     ids = {job.id for job in records.jobs}
     named = sealed_name or meant(targets, found, ids, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
-    gaps += () if rows else _without_record(job_id, len(ids))
+    gaps += () if rows else [*_without_record(job_id, len(ids)), *named_otherwise(found, job_id)]
     gaps += shared(records.jobs, rows)
     unsure: list[Found] = []
     if job_id is not None or (rows and len(ids) > 1):

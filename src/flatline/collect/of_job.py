@@ -62,7 +62,7 @@ def told_by_logs(found: Sequence[Found], known: Set[str]) -> str | None:
     named = {job for file in told[:MOST_LOGS] for job in known if _is_named(file.source, job)}
     if named:
         return named.pop() if len(named) == 1 else None
-    said = {told for file in logs for told in _said(file)} & known
+    said = {told for file in logs for told in said_by(file)} & known
     return said.pop() if len(said) == 1 else None
 
 
@@ -76,7 +76,8 @@ def _is_named(source: str, job: str) -> bool:
     )
 
 
-def _said(file: Found) -> set[str]:
+def said_by(file: Found) -> set[str]:
+    """The jobs that a log says at its beginning that it is of, by its environment."""
     try:
         head = read_head(file.path, HEAD_BYTES)
     except (OSError, SourceError):  # told of where it is read

@@ -33,6 +33,7 @@ from flatline.facts import Facts
 from flatline.judging.before_a_start import before_a_start
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.crashes import of_family
+from flatline.judging.gone_hosts import gone_hosts
 from flatline.judging.leads import lead_of
 from flatline.judging.lost_daemon import lost_daemon
 from flatline.judging.steering import leave_out
@@ -71,6 +72,10 @@ GIVEN_UP = 0.62
 """What Ray missed, or a node's state without a job, says little of why a run ended."""
 UNANSWERED = 0.75
 """A network that is cut looks the same from the other hosts."""
+READ_NO_MORE = 0.72
+"""A judgement: less than `UNANSWERED`, for what reads the host may have been cut off from it."""
+LISTED_TOO = 0.79
+"""That, and a list of nodes that does not say since when: just short of confident."""
 READ, QUIET_S = "gpu_power_watts", 120
 """Scrapes come every 15 to 60 s, and a node is given up after SlurmdTimeout, 300 s by default."""
 SILENT_S = (90, 60, 30)
@@ -96,7 +101,8 @@ def judge(facts: Facts) -> Judgement:
         events = _down_before_end(facts, list(facts.jobs), 0.0)
         if events and job is not None and job.disposition not in ("completed", "pending"):
             return _finding(facts, events, (), ())
-        said = _own_word(facts) or _given_up(facts) or _unanswered(facts)
+        said = (_own_word(facts) or _given_up(facts) or _unanswered(facts)
+                or _read_no_more(facts))  # fmt: skip
         return said or _out_of_service(facts) or _cleared(facts)
     if not failed and facts.disposition == "completed":
         return None
@@ -199,6 +205,32 @@ def _unanswered(facts: Facts) -> Finding | None:
         shows=(claim(text, *cites),),
         cannot_decide=("Whether the host or the network to it is down: its management controller"
                        " would tell.",),
+    )  # fmt: skip
+
+
+def _read_no_more(facts: Facts) -> Finding | None:
+    """A host of which nothing was read from the last step on, where no record tells of nodes:
+    Slurm's does, of any that it lost."""
+    told = facts.job is not None and facts.job.scheduler != "kubernetes"
+    gone = gone_hosts(facts) if not told and facts.disposition in ("failed", "unknown") else None
+    missed = facts.standing("timeout") or of_family(facts, "C5")  # by those that are left
+    if gone is None or not missed:
+        return None
+    where = name_places(tuple(Place(host=host) for host in gone.hosts))
+    listed = [e.cite for e in facts.node_events if _lost(e) and e.host in gone.hosts]
+    strength = READ_NO_MORE if len(listed) < len(gone.hosts) else LISTED_TOO
+    also = claim("The cluster lists it as not ready", *listed[:3]) if listed else None
+    return replace(
+        _finding(facts, (), gone.hosts, gone.shows.cites),
+        summary=f"Nothing was read of {where} any more from the last step on",
+        strength=strength,
+        most=strength,
+        shows=tuple(filter(None, (gone.shows, also))),
+        implies=(),
+        onset=datetime.fromtimestamp(gone.since, UTC),
+        onset_within_s=QUIET_S,
+        cannot_decide=("Whether the host or the network to it is down: the cluster's record of"
+                       " its nodes would tell.",),
     )  # fmt: skip
 
 

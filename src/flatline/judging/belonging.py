@@ -188,8 +188,9 @@ def _stranger(facts: Facts, cite: LogCite) -> str | None:
     return None if name is None or _heard(facts, name) else name
 
 
-def _heard(facts: Facts, name: str) -> bool:
-    """Whether anything but what tells of its trouble names a host."""
+def _heard(facts: Facts, name: str, listing: str | None = None) -> bool:
+    """Whether anything but what tells of its trouble names a host; in a `listing` of Kubernetes
+    rows of the run's own pods."""
     short = name.partition(".")[0].lower()
     nodes = [node for job in facts.jobs for node in job.nodes] + list(facts.last.hosts)
     places = [
@@ -200,7 +201,9 @@ def _heard(facts: Facts, name: str) -> bool:
     if short in {known.partition(".")[0].lower() for known in (*nodes, *places) if known}:
         return True
     return any(
-        short in text.lower() and not _TROUBLE.search(text)
+        short in text.lower()
+        and not _TROUBLE.search(text)
+        and (read.source != listing or _of_its_pod(facts, text, listing))
         for read in facts.log_files()[:SEARCHED_FILES]
         for text in facts.lines(read.source, 1, SEARCHED_LINES)
     )
@@ -220,14 +223,25 @@ def _strange(facts: Facts, cite: LogCite) -> str | None:
     if name and (of["node"] or of["kind"] == "node"):
         others = (m.cite.place.host for m in facts.matches if m.signature.origin != "kubernetes")
         own = facts.node_of(name) in map(facts.node_of, filter(None, others))
-        return None if own or _heard(facts, name) else f"node {name}"
+        return None if own or _heard(facts, name, cite.source) else f"node {name}"
     name = name or next((match.groups["pod"] for match in told if "pod" in match.groups), None)
     if name is None:
         return None
-    owner = OWNER.sub("", name)
-    known = [read.source for read in facts.files if read.source != cite.source]
+    return None if _known(facts, name, cite.source) else f"pod {name}"
+
+
+def _of_its_pod(facts: Facts, text: str, listing: str) -> bool:
+    of = found.groupdict() if (found := _OBJECT.search(text)) else {}
+    pod = of.get("row") or (of.get("name") if of.get("kind") == "pod" else None)
+    return pod is not None and _known(facts, pod, listing)
+
+
+def _known(facts: Facts, pod: str, listing: str) -> bool:
+    """Whether another file, a host or a record is named after a pod's owner."""
+    owner = OWNER.sub("", pod)
+    known = [read.source for read in facts.files if read.source != listing]
     known += [*facts.hosts, *(row.name or "" for row in facts.jobs)]
-    return None if any(owner in one for one in known) else f"pod {name}"
+    return any(owner in one for one in known)
 
 
 def gpus_seen(facts: Facts) -> bool:

@@ -14,13 +14,14 @@ from flatline.judging.belonging import (
 from flatline.judging.bygone import long_before
 from flatline.judging.gone_beside import beside_a_failed_card, beside_the_gone
 from flatline.judging.kernel_alone import of_the_host_alone
+from flatline.judging.other_job import of_another_job
 from flatline.judging.reruns import of_a_rerun
 from flatline.judging.said_done import once_sent
 from flatline.model import Finding
 
 _DOUBTS = (belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before,
            of_a_servers_hours, beside_the_gone, beside_a_failed_card, once_sent,
-           of_the_host_alone, of_a_rerun)  # fmt: skip
+           of_the_host_alone, of_a_rerun, of_another_job)  # fmt: skip
 
 
 def doubted(facts: Facts, finding: Finding) -> Finding:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from flatline.facts import Facts
-from flatline.model import Action
+from flatline.model import Action, Scheduler
 
-Scheduler = Literal["slurm", "kubernetes", "pbs", "lsf"]
 _SLURM = ("slurm", "slurmctld", "srun")
 _KUBERNETES = ("cloud-pod-preempted",)
 _PODS = ("var/log/pods/", "var/log/containers/")
@@ -28,7 +26,9 @@ def scheduler(facts: Facts) -> Scheduler | None:
 def _scheduler(facts: Facts) -> Scheduler | None:
     if facts.jobs:
         return facts.jobs[-1].scheduler
-    if facts.node_events or any(e.reporter == "srun" for e in facts.exits):
+    if facts.node_events:
+        return facts.node_events[-1].scheduler
+    if any(e.reporter == "srun" for e in facts.exits):
         return "slurm"
     if any(match.signature.origin in _SLURM for match in facts.matches):
         return "slurm"

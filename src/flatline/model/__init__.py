@@ -23,6 +23,7 @@ from flatline.model.events import (
     ProcessExit,
     Progress,
     Records,
+    Scheduler,
     Signature,
     Step,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "RuledOut",
     "Run",
     "Scalar",
+    "Scheduler",
     "Scope",
     "Setting",
     "Severity",

@@ -161,6 +161,8 @@ class Progress:
 
 # --- what the scheduler holds ---
 
+Scheduler = Literal["slurm", "kubernetes", "pbs", "lsf"]
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -214,7 +216,7 @@ class Job:
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
-    scheduler: Literal["slurm", "kubernetes", "pbs", "lsf"] = "slurm"
+    scheduler: Scheduler = "slurm"
     listed: bool = False
     """It is of a list of whatever waits or runs (`squeue`), not of a record of this job."""
     listed_after_s: float | None = None
@@ -248,8 +250,9 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
-    """A node was in `states` (Slurm's base state and flags, upper case) from `at` to `until`;
-    `until` is None while it lasts, `at` is None where the record does not say."""
+    """A node was in `states` (in the words of Slurm's base states and flags, upper case, whichever
+    `scheduler` tells of it) from `at` to `until`; `until` is None while it lasts, `at` is None
+    where the record does not say."""
 
     host: str
     states: tuple[str, ...]
@@ -257,6 +260,7 @@ class NodeEvent:
     cite: RecordCite
     at: datetime | None = None
     until: datetime | None = None
+    scheduler: Scheduler = "slurm"
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,7 @@ def _event(host: str, began: tuple[int, int, str], until: int | None, source: st
         RecordCite(source, f"line {line}", "1", text, Place(host=host), _moment(at / 1000)),
         _moment(at / 1000),
         None if until is None else _moment(until / 1000),
+        "kubernetes",
     )
 
 
