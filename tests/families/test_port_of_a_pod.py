@@ -1,4 +1,4 @@
-"""A port that fails under a pod, which NCCL calls by the pod's name and the kernel by the node's."""
+"""A port that fails under a pod: NCCL calls its host by the pod, the kernel by the node."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
 LISTED = """\
-NAME           READY   STATUS   RESTARTS   AGE   IP          NODE   NOMINATED NODE   READINESS GATES
-fit-worker-0   0/1     Error    0          51m   10.9.0.11   k41    <none>           <none>
-fit-worker-1   0/1     Error    0          51m   10.9.0.12   k42    <none>           <none>
+NAME           READY   STATUS   RESTARTS   AGE   IP          NODE   NOMINATED NODE
+fit-worker-0   0/1     Error    0          51m   10.9.0.11   k41    <none>
+fit-worker-1   0/1     Error    0          51m   10.9.0.12   k42    <none>
 """
 PORT = (
     "fit-worker-1:61:340 [2] NCCL WARN NET/IB : mlx5_2:1 Got async event : port error\n"

@@ -3,8 +3,9 @@ Jobs that a list shows, where no record of the run's own was kept.
 
 `squeue` and `kubectl get pods` print what there was when they were asked: of a user, of a
 namespace, of a whole cluster.  One of the jobs whose pods are listed is taken for the run's where
-its logs are named after it, or after its very pods where these have ended.  A list of squeue's that shows one job alone counts where no log is
-named after another: it was asked for that one; for lists of several see `runs.choose`.
+its logs are named after it, or after its very pods where these have ended.  A list of squeue's
+that shows one job alone counts where no log is named after another: it was asked for that one; for
+lists of several see `runs.choose`.
 """
 
 from __future__ import annotations

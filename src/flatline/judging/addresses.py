@@ -173,7 +173,7 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     by_uuid = all(_uuid(row.place.gpu or "") for row in cards)
     if not by_uuid and _read_of(facts, host) != {str(n) for n in range(len(cards))}:
         return None
-    local = _local_rank(facts, place.rank, len(cards))
+    local = local_rank(facts, place.rank, len(cards))
     if local is None:
         return None
     own = [row for row in cards if row.place.gpu in (str(local), place.gpu)]
@@ -184,9 +184,10 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     return host, str(local), claim(text, agent.cite, *read)
 
 
-def _local_rank(facts: Facts, rank: int, cards: int) -> int | None:
+def local_rank(facts: Facts, rank: int, cards: int) -> int | None:
     """The number of a rank on its host, where there are as many ranks as cards there: by the
-    world, or by torchrun's word on it, of a host of which more than half of the cards are used."""
+    world, or by torchrun's word on it, of a host of which more than half of the cards are used:
+    those of the ranks up to it, or of as many on each node before it."""
     said = set()
     for one in facts.exits:
         if one.reporter == TORCHRUN and one.place.rank == rank:
@@ -197,7 +198,10 @@ def _local_rank(facts: Facts, rank: int, cards: int) -> int | None:
     if each > 1 and not rest:
         return rank % each if each == cards and said <= {rank % each} else None
     local = said.pop() if len(said) == 1 else -1
-    return local if cards / 2 <= local < cards else None
+    nodes = () if facts.job is None else facts.job.nodes
+    before = (rank - local) / (len(nodes) - 1) if len(nodes) > 1 else 0
+    used = max(local, before - 1)
+    return local if 0 <= local < cards and cards / 2 <= used < cards else None
 
 
 def by_kernel(facts: Facts, found: Finding) -> Finding:
