@@ -109,3 +109,23 @@ def test_pods_that_may_not_be_its_own_or_do_not_run(
 ) -> None:
     listed = pods(("duplex-7b-worker-0", one), ("tok-worker-0", two))
     assert read(tmp_path, {name: log(), "pods.txt": listed}).job is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ended", "nodes"),
+    [
+        ("duplex-7b-worker-0.log", "Completed", ("vx0", "vx1")),
+        ("duplex-7b-worker-1.log", "Error", ("vx0", "vx1")),
+        ("duplex-7b.log", "Completed", None),
+        ("tok-worker-1.log", "Completed", None),
+    ],
+    ids=["of its pods", "of one that failed", "of its job", "of a pod that is not listed"],
+)
+def test_ended_pods_of_a_namespace(
+    tmp_path: Path, name: str, ended: str, nodes: tuple[str, ...] | None
+) -> None:
+    """They stay in the list after earlier tries as well: a log says which are the run's."""
+    listed = pods(("duplex-7b-worker-0", ended), ("duplex-7b-worker-1", ended),
+                  ("tok-worker-0", "Terminating"))  # fmt: skip
+    job = read(tmp_path, {name: log(), "pods.txt": listed}).job
+    assert (job and job.nodes) == nodes

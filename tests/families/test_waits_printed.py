@@ -256,23 +256,26 @@ def test_waits_that_come_in_bursts(tmp_path: Path, burst: float, code: str | Non
 
 
 @pytest.mark.parametrize(
-    ("util", "told"),
+    ("util", "wait", "told"),
     [
-        (lambda card, at: 27 + at // 30 % 4, True),
-        (lambda card, at: 27 if at < 2400 else 95, False),  # some job kept them busy
-        (lambda card, at: 95 if card == 3 else 27, False),
-        (lambda card, at: 0, False),  # none was used at all: another host's
+        (lambda card, at: 27 + at // 30 % 4, 1.4, True),
+        (lambda card, at: 43 + at // 30 % 4, 1.0, True),
+        (lambda card, at: 63 + at // 30 % 4, 0.7, False),  # as a small model may
+        (lambda card, at: 27 if at < 2400 else 95, 1.4, False),  # some job kept them busy
+        (lambda card, at: 95 if card == 3 else 27, 1.4, False),
+        (lambda card, at: 0, 1.4, False),  # none was used at all: another host's
     ],
-    ids=["never busy", "busy for a while", "one is busy", "nothing ran"],
-)
+    ids=["never busy", "half busy", "waits for a third", "busy for a while", "one is busy",
+         "nothing ran"],
+)  # fmt: skip
 def test_waits_of_undated_steps_beside_gpus(
-    tmp_path: Path, util: Callable[[int, int], float], told: bool
+    tmp_path: Path, util: Callable[[int, int], float], wait: float, told: bool
 ) -> None:
     """When the run was is not known, so GPUs tell only where none was ever busy. It ended well:
     of its waits alone, 0.7 of the time, it would only be warned."""
     (tmp_path / "train.log").write_text(
         "".join(
-            f"step {n}/80 loss {2 + 4 / n:.4f} step_time 2.00s data_time 1.4{n % 5}s\n"
+            f"step {n}/80 loss {2 + 4 / n:.4f} step_time 2.00s data_time {wait}{n % 5}s\n"
             for n in range(1, 81)
         )
         + "training finished\n"

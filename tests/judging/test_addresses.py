@@ -288,7 +288,9 @@ def test_a_rank_whose_card_its_kernel_tells(
     assert (place.rank, place.gpu) == (5, expected)
 
 
-def by_gpud(tmp_path: Path, cards: range, names: str = "n1 n2") -> tuple[str | None, str | None]:
+def by_gpud(
+    tmp_path: Path, cards: range, names: str = "n1 n2", end: str = "txt"
+) -> tuple[str | None, str | None]:
     """Index and address of the card of n1 that a kernel tells of, where the exporter gives UUIDs
     alone and a list of these cards is in a file named after each host."""
     (tmp_path / "train.log").write_text("2026-03-04T08:00:00Z step 1/90 loss 3.1\n" * 2)
@@ -299,7 +301,7 @@ def by_gpud(tmp_path: Path, cards: range, names: str = "n1 n2") -> tuple[str | N
     )
     for name in names.split():
         (tmp_path / "before").mkdir(exist_ok=True)
-        (tmp_path / "before" / f"{name}.txt").write_text("index, uuid, pci.bus_id\n" + "".join(
+        (tmp_path / "before" / f"{name}.{end}").write_text("index, uuid, pci.bus_id\n" + "".join(
             f"{at}, {UUIDS[n]}, 00000000:{BUSES[n].upper()}:00.0\n" for at, n in enumerate(cards)
         ))  # fmt: skip
     (tmp_path / "metrics.prom").write_text("\n".join(
@@ -321,9 +323,12 @@ def by_gpud(tmp_path: Path, cards: range, names: str = "n1 n2") -> tuple[str | N
     return place.gpu, place.device
 
 
-def test_the_index_of_a_card_by_a_list_in_a_file_named_after_its_host(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["txt", "csv"])
+def test_the_index_of_a_card_by_a_list_in_a_file_named_after_its_host(
+    tmp_path: Path, ending: str
+) -> None:
     """nvidia-smi's, of index, UUID and address, as a script writes it before the job."""
-    assert by_gpud(tmp_path, range(4)) == ("2", DEVICE)
+    assert by_gpud(tmp_path, range(4), end=ending) == ("2", DEVICE)
 
 
 @pytest.mark.parametrize(("cards", "names"), [(range(1, 4), "n1 n2"), (range(4), "n2 a b")])

@@ -51,3 +51,46 @@ def test_who_was_killed_before_its_peers_told_of_the_wait(
     (tmp_path / f"dmesg-{host}.txt").write_text(KILL.format(at))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+LOST = """\
+[rank1]:[E622 20:49:52.113054201 ProcessGroupNCCL.cpp:2005] [PG ID 0 PG GUID 0 Rank 1] Process\
+ group watchdog thread terminated with exception: NCCL error: remote process exited or there was a\
+ network error, NCCL version 2.21.5
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting\
+ prematurely.
+Last error:
+NET/IB: Got completion from peer 10.8.0.19<41022> with status=12 opcode=0 len=0 vendor err 129
+"""
+COUNTED = (
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=771.0. Some of the step tasks have"
+    " been OOM Killed.\n"
+)
+TASK = "srun: error: wk3: task 9: Out Of Memory\n"
+RECORD = """\
+JobID|State|ExitCode|Start|End|NNodes|NodeList
+771|FAILED|1:0|2026-06-22T20:00:00|2026-06-22T20:50:55|2|wk[2-3]
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "host", "at", "code"),
+    [
+        (COUNTED + LOST + TASK, None, "", "A2"),
+        (LOST + TASK, "wk3", "20:49:40", "A2"),
+        (LOST + TASK, "wk3", "20:50:40", "C5"),
+        (LOST + TASK, "wk8", "20:49:40", "C5"),
+        (LOST + COUNTED + TASK, None, "", "C5"),
+    ],
+    ids=["by the step's daemon", "by its kernel", "since", "on another host", "told below"],
+)
+def test_a_task_told_of_below_the_peers_that_lost_it(
+    tmp_path: Path, log: str, host: str | None, at: str, code: str
+) -> None:
+    """srun tells of its task last, whenever that was killed."""
+    (tmp_path / "slurm-771.out").write_text(STEPS + log)
+    (tmp_path / "sacct.txt").write_text(RECORD)
+    if host is not None:
+        (tmp_path / f"dmesg-{host}.txt").write_text(KILL.format(at))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -280,13 +280,20 @@ def test_another_process_beside_this_one_in_a_container(
 
 @pytest.mark.parametrize(
     ("cards", "gpus", "named"),
-    [(8, 16, "4"), (8, 8, None), (4, 8, None), (8, None, None)],
-    ids=["all of both hosts", "half of each", "fewer cards than that number", "not on record"],
+    [(8, 16, "4"), (8, 8, None), (4, 8, None), (8, None, "4"), (16, None, None)],
+    ids=[
+        "all of both hosts",
+        "half of each",
+        "fewer cards than that number",
+        "by its launcher",
+        "maybe half of each",
+    ],
 )
 def test_the_card_by_its_number_where_the_job_has_all(
     tmp_path: Path, cards: int, gpus: int | None, named: str | None
 ) -> None:
-    """Rank 12 of two hosts of eight counts to card 4."""
+    """Rank 12 of two hosts of eight counts to card 4, as torchrun does where no record says how
+    many GPUs the job has."""
     tres = f"gres/gpu={gpus}" if gpus else "cpu=96"
     (tmp_path / "sacct.psv").write_text(
         "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList|AllocTRES\n"

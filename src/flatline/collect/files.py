@@ -92,6 +92,8 @@ _GENERATED = re.compile(
 )
 """What a model was trained on or wrote itself: text of any kind."""
 _CHANGES = re.compile(rb"\s*(?:diff --git |commit [0-9a-f]{40}\n)")
+_CARDS = re.compile(r"(?=[^\n]*\bindex\b)(?:[a-z_.]+, ){0,16}(?:pci|gpu)[._]bus_id\b")
+"""The header of nvidia-smi's list of GPUs by their addresses."""
 _SETTING = re.compile(rb"[A-Za-z_][\w%()]{0,120}=|\s|$")
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
@@ -409,7 +411,8 @@ def _kind(relative: str, head: bytes) -> str:
         return LOG
     if name.endswith((".csv", ".tsv")):
         first = head.partition(b"\n")[0].decode("utf-8", "replace")
-        return LOG if headed.heading(first) or rows_of_steps(head) else OTHER
+        told = headed.heading(first) or rows_of_steps(head) or _CARDS.match(first)
+        return LOG if told else OTHER
     if _no_output(relative, head):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):

@@ -1,16 +1,17 @@
 """
-Jobs that a list shows as running, where no record of the run's own was kept.
+Jobs that a list shows, where no record of the run's own was kept.
 
 `squeue` and `kubectl get pods` print what there was when they were asked: of a user, of a
 namespace, of a whole cluster.  One of the jobs whose pods are listed is taken for the run's where
-its logs are named after it.  A list of squeue's that shows one job alone counts where no log is
-named after another: it was asked for that one; for lists of several see `runs.choose`.
+its logs are named after it, or after its very pods where these have ended.  A list of squeue's
+that shows one job alone counts where no log is named after another: it was asked for that one; for
+lists of several see `runs.choose`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -33,7 +34,7 @@ def with_listed(records: Records_, found: Sequence[Found], asked: str | None) ->
     logs = [file for file in found if file.kind in (LOG, EVENTS)]
     if records.jobs:
         return replace(records, jobs=()) if _of_others(records.jobs, logs, asked) else records
-    jobs = {job.id: job for job in _of_pods(records.pods)}
+    jobs = {job.id: job for job in _of_pods(records.pods, _bare(logs))}
     chosen = jobs.get(asked) if asked else _shown(jobs.values(), logs)
     return records if chosen is None else replace(records, jobs=(chosen,))
 
@@ -59,14 +60,25 @@ def _of_others(jobs: Sequence[Job], logs: Sequence[Found], asked: str | None) ->
     return alone and numbers.isdisjoint(ids) and (bool(numbers) or waits)
 
 
-def _of_pods(pods: Sequence[Pod]) -> list[Job]:
-    """One each for the names of pods: a list of a namespace holds several."""
-    names = dict.fromkeys(pod.job or stem(pod.name) for pod in pods)
-    jobs = (job_of([pod for pod in pods if (pod.job or stem(pod.name)) == name]) for name in names)
-    return [job for job in jobs if job is not None and job.disposition == "running"]
+def _of_pods(pods: Sequence[Pod], logs: Collection[str]) -> list[Job]:
+    """One each for the names of pods: a list of a namespace holds several, and those that ended
+    stay in it, of earlier tries as well."""
+    own: dict[str, list[Pod]] = {}
+    for pod in pods:
+        own.setdefault(pod.job or stem(pod.name), []).append(pod)
+    jobs = ((job_of(some), {pod.name for pod in some}) for some in own.values())
+    return [
+        job
+        for job, names in jobs
+        if job is not None and (job.disposition == "running" or not names.isdisjoint(logs))
+    ]
 
 
 def _shown(jobs: Iterable[Job], logs: Sequence[Found]) -> Job | None:
-    bare = [_ENDING.sub("", file.source.rpartition("/")[2]) for file in logs]
-    pods = [job for job in jobs if any(job.id in (name, stem(name)) for name in bare)]
+    pods = [job for job in jobs if any(job.id in (name, stem(name)) for name in _bare(logs))]
     return pods[0] if len(pods) == 1 else None
+
+
+def _bare(logs: Sequence[Found]) -> frozenset[str]:
+    """The names of logs without what ends them."""
+    return frozenset(_ENDING.sub("", file.source.rpartition("/")[2]) for file in logs)

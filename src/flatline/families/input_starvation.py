@@ -69,7 +69,7 @@ AMID = 3
 MOSTLY = 0.6
 """Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
 rest."""
-HARDLY = 0.8
+HALF, HARDLY = 0.5, 0.8
 """The same of a run that reached its plan: it could have done so in a fifth of the time.  A
 judgement: small models on fast devices wait for half of it in sound runs."""
 LOST_S = 900.0
@@ -363,17 +363,23 @@ def _told(facts: Facts, counted: _Counted, idle: Claim | None = None) -> Finding
     """The loop's own word, where no GPU was measured, or it is not known when: how busy they were
     is not known, but where none ever was. A run that reached its plan all the same is only warned
     of, unless it did little else; so is a benchmark that measured that it reached its target,
-    whose tuned loop waits for the device where it takes its data."""
+    whose tuned loop waits for the device where it takes its data.  Where no GPU ever was busy the
+    loop need not have waited for more of its time than `SEVERE`."""
     sound = (facts.disposition == "completed" or facts.reached_plan) and idle is None
     strict = sound and counted.waited_s < LOST_S
     mostly = counted.share >= (HARDLY if strict else MOSTLY) or (counted.bursts and not sound)
+    mostly = (
+        mostly or idle is not None
+    )  # the GPUs' word beside the loop's, as where both are dated
     met = any(m.attempt == facts.last.n for m in facts.tagged("target-reached"))
     mostly = mostly and not (met and idle is None)
     return Finding(
         code=CODE,
         summary=f"Every few steps the loop waited for its data, {counted.share:.0%} of its time"
         if counted.bursts
-        else "The training loop waited for its data most of the time",
+        else "The training loop waited for its data "
+        + ("most" if counted.share >= HALF else f"{counted.share:.0%}")
+        + " of the time",
         fault_class="loader",
         attribution="job",
         shows=(counted.shows, *(() if idle is None else (idle,))),

@@ -347,7 +347,9 @@ def _at_fault(
     lines: Sequence[Failure],
     others: Sequence[Failure],
 ) -> Finding:
-    """The finding with these culprits and the lines that show them in front."""
+    """The finding with these culprits, each on the node that its host's name, which may be a
+    pod's, stands for, and the lines that show them in front."""
+    places = distinct(map(facts.on_host, places))
     hosts = tuple(sorted({place.host for place in places if place.host}))
     first = lines[0]
     shown = claim(f"{name_places(places)}: {first.what}", *(f.cite for f in lines[:4]))

@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.counted_kills import counted_kill
+from flatline.judging.killed_earlier import told_before
 from flatline.judging.kills import Kill, Kills, kills
 from flatline.judging.leads import as_rank
 from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgement, LogCite, Place
@@ -80,6 +81,7 @@ def judge(facts: Facts) -> Judgement:
     if found is None or not found.first.fatal:
         return _cleared(facts, found)
     first = found.first
+    told = _told_before(facts, first)
     kind = found.fault_class
     places, counted = found.places, _counted(facts, found)
     if counted is not None:
@@ -126,14 +128,21 @@ def judge(facts: Facts) -> Judgement:
         implies=tuple(_implies(found, kind)),
         culprits=distinct(as_rank(facts, facts.on_host(place)) for place in places),
         scope="place" if places else "none",
-        onset=first.at,
+        onset=first.at if told is None or told.at is None else told.at,
         onset_step=facts.last_step,
-        order=first.position,
+        order=first.position if told is None else (told.source, told.line),
         attempt=first.attempt,
         cannot_decide=tuple(cannot),
         actions=(_FIXES[kind],),
         resubmit="unknown" if kind == "kill-unknown" else "fix_first",
     )
+
+
+def _told_before(facts: Facts, first: Kill) -> LogCite | None:
+    """The line of the same kill that stands before its own, where that was for memory."""
+    if first.signal not in (9, None) or not isinstance(first.cite, LogCite):
+        return None
+    return told_before(facts, first.cite, first.place, first.attempt)
 
 
 def _counted(facts: Facts, found: Kills) -> tuple[Place, Claim] | None:

@@ -47,6 +47,7 @@ from flatline.judging.pauses import in_told_pauses
 from flatline.judging.pcie import narrow
 from flatline.judging.printed_tables import tabled_waits
 from flatline.judging.printed_waits import Waits, printed_waits, waited_beside
+from flatline.judging.rank_blocks import in_its_block
 from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
@@ -99,12 +100,10 @@ def judge(facts: Facts) -> Judgement:
     Their own fast phases are the control: a stage of a pipeline that always has more to do slows
     nothing.  Where every rank prints its waits, these name the one that comes last, in any phase.
     """
-    found = _judged(facts)
+    found = in_its_block(facts, _judged(facts))
     if found is None or found.fault_class != "slow-host" or any(map(facts.measured, HOST_LOADS)):
         return found
-    open_ = (
-        "Whether other processes took its CPUs (D5): nothing that was read measures their load."
-    )
+    open_ = "Whether other processes took its CPUs (D5): nothing read measures their load."
     return replace(found, most=min(found.most, UNSEEN_MOST),
                    cannot_decide=(*found.cannot_decide, open_))  # fmt: skip
 

@@ -136,7 +136,7 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
         if facts.on_host(Place(rank=rank)).host == host:
             cards[rank] = said[1], match.cite
     told = sorted(card for card, _ in cards.values())
-    if host is None or place.rank not in cards or told != sorted(_read_of(facts, host)):
+    if host is None or place.rank not in cards or told != sorted(cards_read(facts, host)):
         return None
     card, cite = cards[place.rank]
     return host, card, claim(f"Rank {place.rank} says that it has card {card} of {host}", cite)
@@ -152,7 +152,7 @@ def _as_shared_out(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
         said = card_by_spans(match.cite.text, place.rank)
         if host is None or said is None or facts.node_of(said[0]) != facts.node_of(host):
             continue
-        read = _read_of(facts, host)
+        read = cards_read(facts, host)
         if not read or said[1] in read:
             text = f"Rank {place.rank} has card {said[1]} of {host} by what was printed of all"
             return host, said[1], claim(text, match.cite)
@@ -171,9 +171,9 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     cards = [row for row in answer.rows if row.place.gpu
              and facts.node_of(row.place.host or "") == facts.node_of(host)]  # fmt: skip
     by_uuid = all(_uuid(row.place.gpu or "") for row in cards)
-    if not by_uuid and _read_of(facts, host) != {str(n) for n in range(len(cards))}:
+    if not by_uuid and cards_read(facts, host) != {str(n) for n in range(len(cards))}:
         return None
-    local = _local_rank(facts, place.rank, len(cards))
+    local = local_rank(facts, place.rank, len(cards))
     if local is None:
         return None
     own = [row for row in cards if row.place.gpu in (str(local), place.gpu)]
@@ -184,9 +184,10 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     return host, str(local), claim(text, agent.cite, *read)
 
 
-def _local_rank(facts: Facts, rank: int, cards: int) -> int | None:
+def local_rank(facts: Facts, rank: int, cards: int) -> int | None:
     """The number of a rank on its host, where there are as many ranks as cards there: by the
-    world, or by torchrun's word on it, of a host of which more than half of the cards are used."""
+    world, or by torchrun's word on it, of a host of which more than half of the cards are used:
+    those of the ranks up to it, or of as many on each node before it."""
     said = set()
     for one in facts.exits:
         if one.reporter == TORCHRUN and one.place.rank == rank:
@@ -197,7 +198,10 @@ def _local_rank(facts: Facts, rank: int, cards: int) -> int | None:
     if each > 1 and not rest:
         return rank % each if each == cards and said <= {rank % each} else None
     local = said.pop() if len(said) == 1 else -1
-    return local if cards / 2 <= local < cards else None
+    nodes = () if facts.job is None else facts.job.nodes
+    before = (rank - local) / (len(nodes) - 1) if len(nodes) > 1 else 0
+    used = max(local, before - 1)
+    return local if 0 <= local < cards and cards / 2 <= used < cards else None
 
 
 def by_kernel(facts: Facts, found: Finding) -> Finding:
@@ -279,7 +283,7 @@ def _by_lists(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, C
             or (_uuid(said.get("uuid", "")) or "") in uuids
         ):
             found[index] = match.cite
-    read, by_uuid = _read_of(facts, host), _uuids_read(facts, host)
+    read, by_uuid = cards_read(facts, host), _uuids_read(facts, host)
     counted = set(map(str, range(len(by_uuid or indexes))))
     if indexes == (read or counted):
         yield from found.items()
@@ -294,11 +298,11 @@ def _printed_on(facts: Facts, match: Match) -> str:
 def _counts_alike(facts: Facts, host: str, index: str) -> bool:
     """Whether nothing speaks against an index of NVML's: the GPUs that were read of the host are
     not known by index, or are counted from 0 and have it."""
-    read = _read_of(facts, host)
+    read = cards_read(facts, host)
     return not read or (index in read and read == set(map(str, range(len(read)))))
 
 
-def _read_of(facts: Facts, host: str) -> set[str]:
+def cards_read(facts: Facts, host: str) -> set[str]:
     """The indexes of the GPUs that were read of a host."""
     answer = read_last(facts)
     return {

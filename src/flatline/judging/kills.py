@@ -348,12 +348,11 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
         own = same_rank(failure.place, event.place)
         if own and failure.crash is not None and event.signal in (6, 9, None):
             return "the rank had raised before"
-        waited = "timeout" in _tags(failure.match)
-        if waited and not killed_earlier(facts, event, failure.cite) and (
-            facts.after(event.cite, failure.cite) is not False
-        ):  # fmt: skip
+        earlier = killed_earlier(facts, event, failure.cite)
+        later = facts.after(event.cite, failure.cite)
+        if "timeout" in _tags(failure.match) and not earlier and later is not False:
             return "its peers had reported the wait before"
-        if not own and facts.after(event.cite, failure.cite) is True:
+        if not own and not earlier and later is True:
             return "another rank had failed before"
     if event.signal == 6 and any(
         m.attempt == event.attempt and facts.after(event.cite, m.cite) is not False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from flatline.facts import Facts
+from flatline.judging.addresses import local_rank
 from flatline.judging.claims import claim
 from flatline.judging.gpus import readings
 from flatline.judging.timeline import instant
@@ -116,7 +117,8 @@ def _when(
 
 def counted_card(facts: Facts, place: Place, said: str) -> Place | None:
     """A rank on a known host with the card of this number, where the job had every card that its
-    hosts have and the rank's number counts to it: one that was given a card alone calls it 0."""
+    hosts have and the rank's number counts to it, there or by its launcher: one that was given a
+    card alone calls it 0."""
     if facts.window is None or place.host is None or place.rank is None or facts.job is None:
         return None
     host, end = facts.node_of(place.host), int(facts.window[1].timestamp())
@@ -127,6 +129,9 @@ def counted_card(facts: Facts, place: Place, said: str) -> Place | None:
     if count is None and len(facts.hosts) == 1:  # each process takes one of those it sees
         count = len({m.groups["key"] for m in facts.matches if m.signature.id == TAKES})
     own = count == len(here) * len(facts.hosts)
-    if not own or said not in here or not 0 < int(said) == place.rank % len(here):
+    local = place.rank % len(here) if own else None
+    if count is None:
+        local = local_rank(facts, place.rank, len(here))
+    if said not in here or not 0 < int(said) == local:
         return None
     return replace(place, gpu=said)

@@ -431,7 +431,7 @@ def _line(found: _Steps, text: str, cite: tuple[str, int], place: Place, step: i
                 spent.add(column, value, column["unit"])
     else:
         if rank.rank is None and rank.task is None:
-            rank = _speaker(text)
+            rank = speaker(text)
         if step is None and (counted := _STEP.search(text)):
             step = int(counted["n"])
         found.last = step = found.last if step is None else step
@@ -441,7 +441,8 @@ def _line(found: _Steps, text: str, cite: tuple[str, int], place: Place, step: i
         found.add(step, rank, spent)
 
 
-def _speaker(text: str) -> Place:
+def speaker(text: str) -> Place:
+    """The rank that a line names as its own."""
     if told := _RANK.search(text):
         return Place(rank=int(told["rank"]))
     if told := _BRACKETED.match(text):
