@@ -94,3 +94,44 @@ def test_a_task_told_of_below_the_peers_that_lost_it(
         (tmp_path / f"dmesg-{host}.txt").write_text(KILL.format(at))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+RESET = (
+    "[rank4]:[E622 21:00:12.470668800 ProcessGroupNCCL.cpp:542] [Rank 4] Collective WorkNCCL("
+    "SeqNum=84611, OpType=ALLREDUCE, NumelIn=8388608, NumelOut=8388608, Timeout(ms)=600000) raised"
+    " the following async exception: NCCL error: remote process exited or there was a network"
+    " error, NCCL version 2.21.5\n"
+    "[rank4]: NET/OFI Request 0x7f21c40a1180 completed with error. RC: 107. Error: 15 (Connection"
+    " reset by peer). Completed length: 0\n"
+)
+CRASH = (
+    "[Mon Jun 22 21:00:14 2026] python[9921]: segfault at 0 ip 00007f1c22 sp 00007fff11 error 4 in"
+    " libnccl-net.so[7f1c20000000+8c000]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "words", "first"),
+    [
+        ("21:00:06", "Out Of Memory", True),
+        ("21:00:13", "Out Of Memory", False),
+        ("21:00:06", "Killed", False),
+    ],
+    ids=["before its peers lost it", "since", "ended by the launcher, for all that is said"],
+)
+def test_native_code_that_fails_as_peers_end(
+    tmp_path: Path, at: str, words: str, first: bool
+) -> None:
+    """srun tells of it below what they print; native code that fails as they end comes after."""
+    ends = f"srun: error: wk3: task 2: {words}\nsrun: error: wk1: tasks 0-1: Terminated\n"
+    (tmp_path / "slurm-7.out").write_text(STEPS + RESET + ends)
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NodeList\n"
+        "7|OUT_OF_MEMORY|0:125|2026-06-22T20:00:00|2026-06-22T21:00:17|wk[1,3]\n"
+    )
+    (tmp_path / "dmesg-wk3.txt").write_text(KILL.format(at))
+    (tmp_path / "dmesg-wk1.txt").write_text(CRASH)
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert told.code == "A2"
+    assert ({place.host for place in told.culprits} == {"wk3"}) is first

@@ -28,6 +28,8 @@ from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized
          "the tokens/sample", None),
         (lambda n, size: f"step={n} loss=1.93 max_token_len={size} tokens/s=130508",
          "the max token len", {512, 1024}),
+        (lambda n, size: f"step={n} loss=2.91 step_time=0.92 max_len={size} tok/s=357508",
+         "the max len", {512, 1024}),
         (lambda n, size: f"iter {n} rollout {size // 512} loss 0.114 mem 38.2G 1.118 s/iter",
          "the rollout", {1, 2}),
         (lambda n, size: f"step {n} loss 0.2 autoregressive_steps={size // 512} 1.1 s/it",

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from statistics import median
 
 from flatline.facts import Facts, Marker, Point
-from flatline.judging.begun_alike import ALONE, LEFT, as_a_new_model
+from flatline.judging.begun_alike import ALONE, FALL, LEFT, as_a_new_model
+from flatline.judging.begun_alike import LAST as AT_ITS_END
 from flatline.judging.fresh_start import AT_STEP, FILE, saved_steps
 from flatline.judging.newly_asked import set_otherwise
 from flatline.tracks import Track
@@ -29,10 +30,10 @@ def far_before(
 ) -> Point | None:
     """The last point of a try that had not begun by looking for a checkpoint in vain, where this
     one did and is in its first epoch: the same log shows that one epochs into its training, or it
-    went on behind a save, in whatever log, with as many steps to an epoch; or it began a save at a
-    step that it had made, far beyond the first of this one; or it had half a day's steps of the
-    same plan behind it.  Whether it had looked in vain as well is all one where it ended with a
-    save in the very folder."""
+    went on behind a save, in whatever log, with as many steps to an epoch, or the scheduler ended
+    it epochs after its beginning; or it began a save at a step that it had made, far beyond the
+    first of this one; or it had half a day's steps of the same plan behind it.  Whether it had
+    looked in vain as well is all one where it ended with a save in the very folder."""
     track, looked = first.track, [m for m in fresh if m.progress.step is None]
     tried = left - {m.attempt for m in facts.markers_of("fresh")}
     if not looked:
@@ -50,6 +51,8 @@ def far_before(
     before = [i for n in sorted(tried) for i in track.of_attempt(n) if isfinite(track.epoch[i])]
     if before and track.epoch[before[0]] >= FAR_EPOCHS:
         return facts.point(track, before[-1])
+    if (far := _begun_again_by_scheduler(facts, first, tried)) is not None:
+        return far
     alike = [t for t in facts.tracks if (t.format, t.per_epoch) == (track.format, track.per_epoch)]
     saved = (_behind_a_save(facts, t, n) for n in sorted(tried, reverse=True) for t in alike)
     return next(filter(None, saved), None) if track.per_epoch else None
@@ -79,6 +82,23 @@ def far_before_it(facts: Facts, first: Point, fresh: list[Marker]) -> Point | No
         return None
     anew = as_a_new_model(parent, looked[0], first)
     return None if anew is None or set_otherwise(facts, parent) else far
+
+
+def _begun_again_by_scheduler(facts: Facts, first: Point, tried: frozenset[int]) -> Point | None:
+    """Where the try before this one came to, whole epochs after its own beginning, where the
+    record of the job says that it was queued again, so that nobody meant a new beginning, and the
+    same log begins again with the loss of a new model."""
+    track, before = first.track, facts.last.n - 1
+    if before not in tried or facts.job is None or not facts.job.restarts:
+        return None
+    made = [i for i in track.of_attempt(before) if isfinite(track.epoch[i])]
+    epochs = track.epoch[made[-1]] - track.epoch[made[0]] if made else 0.0
+    steps = [track.loss[i] for i in made if isfinite(track.loss[i])]
+    if epochs < FAR_EPOCHS or len(steps) <= AT_ITS_END:
+        return None
+    came_to, loss = median(steps[-AT_ITS_END:]), first.loss
+    far_above = ANEW * max(steps[0] - came_to, FALL * abs(came_to))
+    return facts.point(track, made[-1]) if loss - came_to > far_above else None
 
 
 def _behind_a_save(facts: Facts, track: Track, attempt: int) -> Point | None:

@@ -29,6 +29,15 @@ def killed_earlier(facts: Facts, event: ProcessExit, other: LogCite) -> bool:
     )
 
 
+def short_earlier(facts: Facts, event: ProcessExit, other: LogCite) -> bool:
+    """The same where the line on its end itself says that memory ran out: by a bare signal the
+    launcher ends others as well, once a worker of one of them was killed."""
+    return killed_earlier(facts, event, other) and any(
+        (match.cite.source, match.cite.line) == (event.cite.source, event.cite.line)
+        for match in facts.standing("oom-kill")
+    )
+
+
 def told_before(facts: Facts, cite: LogCite, place: Place, attempt: int) -> LogCite | None:
     """The line that tells of the same kill before this one: of the step's daemon in the same log,
     else of the kernel where it dates what this line does not; None where there is none."""

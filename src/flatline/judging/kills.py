@@ -19,7 +19,7 @@ from flatline.judging.claims import distinct, number, same_rank
 from flatline.judging.crashes import failures, survived
 from flatline.judging.described import above_its_log
 from flatline.judging.echoes import echoes_of
-from flatline.judging.killed_earlier import killed_earlier
+from flatline.judging.killed_earlier import killed_earlier, short_earlier
 from flatline.judging.launched_order import killed_by_kernel
 from flatline.judging.rank_monitors import ended_by_monitor
 from flatline.judging.said_done import once_done
@@ -348,11 +348,11 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
         own = same_rank(failure.place, event.place)
         if own and failure.crash is not None and event.signal in (6, 9, None):
             return "the rank had raised before"
-        earlier = killed_earlier(facts, event, failure.cite)
-        later = facts.after(event.cite, failure.cite)
-        if "timeout" in _tags(failure.match) and not earlier and later is not False:
+        after = facts.after(event.cite, failure.cite)
+        waited = "timeout" in _tags(failure.match)
+        if waited and after is not False and not killed_earlier(facts, event, failure.cite):
             return "its peers had reported the wait before"
-        if not own and not earlier and later is True:
+        if not own and after is True and not short_earlier(facts, event, failure.cite):
             return "another rank had failed before"
     if event.signal == 6 and any(
         m.attempt == event.attempt and facts.after(event.cite, m.cite) is not False

@@ -29,7 +29,7 @@ _SIZE = re.compile(
     r"|frames)"
     r"|(?:num[_ ]|n[_ ])?(?:rollout|autoregressive|ar)[_ -]?(?:steps?|len(?:gth)?|horizon)"
     r"|rollout(?=[\"']?\s{0,3}[=: ]\s{0,8}[1-9]\d{0,3}(?![\w.,/%]|,? ?m?s\b))"
-    r"|residues|patches|horizon|unroll|tokens_per_(?!s\b|\w{0,8}sec)\w{1,12}"
+    r"|(?<=max_)len(?:gth)?|residues|patches|horizon|unroll|tokens_per_(?!s\b|\w{0,8}sec)\w{1,12}"
     r"|tok(?:en)?s?/(?:sample|example|seq|doc|record|item)|token[_ ]len(?:gth)?"
     r"|(?:num[_ ]|n[_ ])?frames"
     r"|(?:max|num|n)[_ ](?:residues|atoms|templates|recycl\w{1,10}))"

@@ -4,6 +4,7 @@ A loop that looked for a checkpoint, found none and begins anew, in whatever wor
     resume=auto: no checkpoint matched /runs/v3/checkpoint/*.ckpt, initialising a new run
     Could not find a checkpoint in /runs/v3; training from scratch
     Checkpoint /runs/v3/last.ckpt does not exist, starting at step 0
+    resume: no file at /runs/v3/last.ckpt, starting fresh
 
 Guaranteed: the line says both, in this order: that none is there, and that it begins; or that an
 automatic resume found none in a place.  `markers` reads those that say one of them alone, in words
@@ -26,6 +27,7 @@ FRAMEWORK = None
 GENERIC = 1
 TRIGGERS = (
     r"(?i:no [a-z ]{0,24}(checkpoint|ckpt|snapshot|restore point|previous run|earlier run))",
+    r"(?i:no (such )?(file|folder|directory)[^\n]{0,240}(ckpt|checkpoint|snapshot|\.pth?))",
     r"(?i:0 (checkpoints|ckpts|snapshots|previous runs) )",
     r"(?i:(find|locate) [a-z ]{0,24}(checkpoint|ckpt|snapshot|previous run))",
     r"(?i:(checkpoint|ckpt|snapshot|\.pth?)[^\n]{0,240}( not found|n[o']t exist|is empty))",
@@ -36,8 +38,15 @@ _KEPT = (
     r"(?:checkpoints?|ckpts?|snapshots?|restore points?|saved states?|(?:previous|earlier) runs?"
     r"|[\w.-]{0,80}\.(?:ckpt|pth?)|(?:last|latest)\.\w{2,12})"
 )
+_OWN_FILE = (
+    r"(?:[\w.-]{0,80}\.ckpt|(?:last|latest|checkpoint|ckpt|snapshot|epoch|step|model)[\w.-]{0,40}\.pth?"
+    r"|checkpoints?|ckpts?|snapshots?)"
+)
+"""By its name alone: weights of others are files as well."""
 _NONE = re.compile(
     rf"(?i)\b(?:no|zero|0) (?:[\w-]{{1,20}} ){{0,3}}{_KEPT}(?![\w-])"
+    rf"|\bno (?:such )?(?:file|folder|directory)(?: (?:found|there))?(?: (?:at|named|under|in)|:)"
+    rf" ['\"]?(?:[\w.~-]{{0,80}}/[^\s'\"]{{0,240}}?)?\b{_OWN_FILE}(?![\w./-])"
     rf"|\b(?:could ?n[o']t|cannot|can't|did ?n[o']t|unable to|failed to) (?:find|locate)\b"
     rf"[^\n]{{0,40}}?\b{_KEPT}(?![\w-])"
     rf"|\b{_KEPT}(?![\w-])[^\n]{{0,240}}?\b(?:not found|do(?:es)? ?n[o']t exist|not exist(?:ing)?"
