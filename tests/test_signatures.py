@@ -63,7 +63,7 @@ TAGS = {
     "foreign-connection",
     "mounted", "unmounted", "worker-given-up", "job-unheard", "per-rank-times", "per-rank-rows",
     "liveness-failed",
-    "last-word", "far-end",
+    "last-word", "far-end", "launcher-left", "exec-hosts", "input-bound",
 }  # fmt: skip
 LINE_LIMIT = 500
 

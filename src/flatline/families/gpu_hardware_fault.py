@@ -57,6 +57,7 @@ from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
 from flatline.judging.timeline import by_host, instant, usual
+from flatline.judging.told_within import told_within
 from flatline.judging.worn_links import Worn, worn_links
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite, Place
 
@@ -98,6 +99,8 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=("Whether the part will fail again: the vendor's diagnostics would tell.",),
         advice="Reset or replace the GPU and give the vendor the kernel lines.",
     )
+    if found is not None and not found.culprits:
+        found = _told_within(facts, found)
     told = signs(facts)
     timed = within(facts)
     worn = worn_links(facts)
@@ -149,6 +152,18 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
         card = replace(only, gpu=card.gpu)
     return replace(found, shows=shows, culprits=(card,), scope="place",
                    actions=_actions(facts, named, (card,)), resubmit="exclude")  # fmt: skip
+
+
+def _told_within(facts: Facts, found: Finding) -> Finding:
+    """With the rank or the host whose process was told of the error."""
+    place, shown = told_within(facts, CODE, found.attempt)
+    if place is None or shown is None:
+        return found
+    hosts = (place.host,) if place.host else ()
+    return replace(found, summary=f"{found.summary} ({place})", culprits=(place,), scope="place",
+                   shows=(*found.shows, shown),
+                   actions=_actions(facts, hosts, (place,)) if hosts else found.actions,
+                   resubmit="exclude" if hosts else found.resubmit)  # fmt: skip
 
 
 def _on_its_node(facts: Facts, place: Place, read: Mapping[str, str]) -> Place:

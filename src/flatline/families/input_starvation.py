@@ -47,7 +47,7 @@ from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
 from flatline.tracks import NAN, Track
 
 CODE = "D1"
-PROFILED, WAITED = "profiled", "waited-for-data"
+PROFILED, WAITED, ANALYSED = "profiled", "waited-for-data", "input-bound"
 PROFILED_WHOLE = {"run_training_epoch": "its epochs", "Self CPU": "all that it did"}
 DEVICES = {"CUDA", "XPU", "NPU", "HPU"}
 """What the tables of Lightning's and torch's profilers call the whole, and the work of a GPU."""
@@ -117,6 +117,7 @@ def _ungrown(facts: Facts) -> Judgement:
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
     counted = _counted(facts) or _profiled(facts) or _said(facts) or _outside(facts)
+    counted = counted or _analysed(facts)
     if known is None or signal is None:
         return None if counted is None else _told(facts, counted, _never_busy(facts, signal))
     begins, ends = map(int, _span(facts, known))
@@ -256,6 +257,16 @@ def _said(facts: Facts) -> _Counted | None:
     text = f"The program says that steps waited for their data, {waits:.3g} s each"
     beside = f" beside {step_s:.3g} s of work" if took else ""
     return _Counted(claim(text + beside, *(m.cite for m in said[:4])), waits / (waits + step_s))
+
+
+def _analysed(facts: Facts) -> _Counted | None:
+    """The same, by what TensorFlow's profiler says of the steps that it sampled, last of all."""
+    said = [m for m in facts.tagged(ANALYSED) if m.attempt == facts.last.n]
+    share = float(said[-1].groups["score"]) / 100 if said else 0.0
+    if not SEVERE <= share <= 1:
+        return None
+    text = f"By its profiler {share:.0%} of the time of the sampled steps was waiting for input"
+    return _Counted(claim(text, said[-1].cite), share)
 
 
 def _outside(facts: Facts) -> _Counted | None:

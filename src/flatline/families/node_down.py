@@ -68,6 +68,7 @@ EXPLAINS = {
     "C6": "a node that is going down stops serving its mounts",
 }
 LOST = {"DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "NO_RESPOND", "REBOOT", "POWERED_DOWN"}
+EXEC_HOSTS = "exec-hosts"
 GIVEN_UP = 0.62
 """What Ray missed, or a node's state without a job, says little of why a run ended."""
 UNANSWERED = 0.75
@@ -97,6 +98,7 @@ def judge(facts: Facts) -> Judgement:
     failed = [row for row in facts.jobs if row.disposition == "node_fail"]
     hosts = [match.groups["host"] for match in lines if match.groups.get("host")]
     hosts += [row.failed_node for row in failed if row.failed_node]
+    hosts = hosts or (_only_host(facts) if lines else [])
     if not lines and not failed:
         events = _down_before_end(facts, list(facts.jobs), 0.0)
         if events and job is not None and job.disposition not in ("completed", "pending"):
@@ -128,6 +130,13 @@ def judge(facts: Facts) -> Judgement:
     return replace(found, culprits=places, scope="place", shows=(*found.shows, why),
                    summary=f"The cluster lost {name_places(places)} under the run",
                    actions=(leave_out(facts, quiet), *found.actions))  # fmt: skip
+
+
+def _only_host(facts: Facts) -> list[str]:
+    """The one host that the mail on the job's end says it had: it is the node that failed."""
+    told = [m.groups["hosts"] for m in facts.tagged(EXEC_HOSTS) if m.groups.get("hosts")]
+    named = {part.partition("/")[0] for text in told for part in text.split("+")}
+    return sorted(named) if len(named) == 1 else []
 
 
 def _earlier_try(facts: Facts, lines: Sequence[Match]) -> int | None:

@@ -32,6 +32,7 @@ from flatline.judging.startup_class import (
     fetched,
     startup_class,
 )
+from flatline.judging.tuned_on import tuned_on
 from flatline.judging.uncaught import late_class, shares_memory
 from flatline.model import Crash, Match, Signature
 
@@ -52,6 +53,7 @@ _BUILDERS = re.compile(r"(?:class `[\w.]{1,120}` in [\w./\\-]{1,240}\.py: )+")
 """What `build_from_cfg` of mmengine's registry puts before the words of what it was building, once
 for each builder around it: their sources are not what was missed."""
 
+MODEL_FILES = "assets-model-files-missing"
 SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
 ILLEGAL_ADDRESS = "cuda-illegal-address"
 _FETCHED = "network"
@@ -109,10 +111,8 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
     failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
     if failed and not begun and in_the_making(crash):
         return "A1", "env"
-    loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
-    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
-    if (best.signature.id == SHAPES and loads) or (fresh and state_does_not_fit(crash)):
-        return "E2", "size-mismatch"
+    if found := _not_loaded(facts, crash, best, begun):
+        return found
     if family == "E2" and (other := _no_checkpoint(facts, crash, fault_class, begun)):
         return other
     if family == "A1" and _WANTS in best.signature.tags and _no_gpu(facts, crash):
@@ -125,6 +125,19 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
         for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
         return family, fetched(crash.message) or ("data" if for_data else fault_class)
     return _read(crash, best, family, fault_class)
+
+
+def _not_loaded(
+    facts: Facts, crash: Crash, best: Match, begun: bool | None
+) -> tuple[str, str] | None:
+    """What the run was to go on from, where the line is about weights of whatever kind."""
+    loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
+    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
+    if (best.signature.id == SHAPES and loads) or (fresh and state_does_not_fit(crash)):
+        return "E2", "size-mismatch"
+    if best.signature.id == MODEL_FILES and not begun and tuned_on(facts, crash):
+        return "E2", "empty"
+    return None
 
 
 def _no_gpu(facts: Facts, crash: Crash) -> bool:

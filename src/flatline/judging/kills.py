@@ -16,13 +16,14 @@ from datetime import datetime
 from flatline.facts import Facts
 from flatline.judging.all_aborted import unheard
 from flatline.judging.claims import distinct, number, same_rank
-from flatline.judging.crashes import failures, survived
+from flatline.judging.crashes import failures
 from flatline.judging.described import above_its_log
 from flatline.judging.echoes import echoes_of
 from flatline.judging.killed_earlier import killed_earlier, short_earlier
 from flatline.judging.launched_order import killed_by_kernel
 from flatline.judging.rank_monitors import ended_by_monitor
 from flatline.judging.said_done import once_done
+from flatline.judging.tailed import outlived
 from flatline.judging.wrappers import is_wrapper
 from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
 
@@ -236,22 +237,17 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
         )
         if event.signal in _CLASSES or alone:
             why_not = _before(facts, replace(event, cite=told or event.cite))
+            named = event.first or event.reporter == "srun"
+            sure = OUTLIVED if alone else 0.9 if named else 0.85
             yield Kill(
                 cite=event.cite,
                 place=event.place,
                 signal=event.signal,
                 at=event.at,
                 attempt=event.attempt,
-                fatal=not why_not and not survived(facts, event.cite, event.attempt),
+                fatal=not why_not and not outlived(facts, event),
                 why_not=why_not or "training went on",
-                strength=min(
-                    event.share,
-                    OUTLIVED
-                    if alone
-                    else 0.9
-                    if event.first or event.reporter == "srun"
-                    else 0.85,
-                ),
+                strength=min(event.share, sure),
                 done=once_done(facts, event.cite, event.attempt) is not None,
                 helper=event.reporter == "run.pl"
                 and not _trains(facts.text(event.cite.source, 1)),
