@@ -69,7 +69,10 @@ def test_a_node_that_only_lists_of_a_namespace_name(tmp_path: Path, ours: str, s
     """Another row tells of another workload on it, unless a pod of a log that was read ran
     there."""
     events = EVENTS if not sure else EVENTS.replace("master-0 to hx-03", f"master-0 to {ours}")
-    (tmp_path / "pods.txt").write_text(WORKLOADS)
+    ended = "Completed   0             75m    10.9.3.8    hx-03"
+    failed = f"Error       0             75m    10.9.3.8    {ours}"
+    pods = WORKLOADS if not sure else WORKLOADS.replace(ended, failed)
+    (tmp_path / "pods.txt").write_text(pods)
     (tmp_path / "events.txt").write_text(events)
     if sure:
         (tmp_path / "dpo-base-master-0.log").write_text("step 1 loss 3.0\nstep 2 loss 2.9\n")

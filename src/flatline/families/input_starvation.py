@@ -379,9 +379,8 @@ def _told(facts: Facts, counted: _Counted, idle: Claim | None = None) -> Finding
     sound = (facts.disposition == "completed" or facts.reached_plan) and idle is None
     strict = sound and counted.waited_s < LOST_S
     mostly = counted.share >= (HARDLY if strict else MOSTLY) or (counted.bursts and not sound)
-    mostly = (
-        mostly or idle is not None
-    )  # the GPUs' word beside the loop's, as where both are dated
+    # the GPUs' word beside the loop's, as where both are dated
+    mostly = mostly or idle is not None
     met = any(m.attempt == facts.last.n for m in facts.tagged("target-reached"))
     mostly = mostly and not (met and idle is None)
     return Finding(

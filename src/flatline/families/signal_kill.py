@@ -95,7 +95,29 @@ def judge(facts: Facts) -> Judgement:
     if found.oom:
         shows.append(claim("An out-of-memory kill stands in the evidence.", *found.oom_cites[:3]))
     shows += [] if counted is None else [counted[1]]
-    cannot = []
+    return Finding(
+        code=CODE,
+        summary=f"{gone}; nothing read says why" if gone else _summary(where, kind, first.name),
+        fault_class=kind,
+        attribution=_blame(kind),
+        strength=found.strength,
+        shows=tuple(shows),
+        implies=tuple(_implies(found, kind)),
+        culprits=distinct(as_rank(facts, facts.on_host(place)) for place in places),
+        scope="place" if places else "none",
+        onset=first.at if told is None or told.at is None else told.at,
+        onset_step=facts.last_step,
+        order=first.position if told is None else (told.source, told.line),
+        attempt=first.attempt,
+        cannot_decide=tuple(_cannot(found, kind, gone)),
+        actions=(_FIXES[kind],),
+        resubmit="unknown" if kind == "kill-unknown" else "fix_first",
+    )
+
+
+def _cannot(found: Kills, kind: str, gone: str) -> list[str]:
+    """What the end of a process leaves open."""
+    first, cannot = found.first, list[str]()
     if kind == "kill-unknown":
         cannot.append(
             ("Whether it was killed, and by whom:" if gone else f"Who sent {first.name}:")
@@ -118,24 +140,7 @@ def judge(facts: Facts) -> Judgement:
         )
     if kind in ("segv", "abort", "bus"):
         cannot.append("Which code crashed: no core dump or native stack was read.")
-    return Finding(
-        code=CODE,
-        summary=f"{gone}; nothing read says why" if gone else _summary(where, kind, first.name),
-        fault_class=kind,
-        attribution=_blame(kind),
-        strength=found.strength,
-        shows=tuple(shows),
-        implies=tuple(_implies(found, kind)),
-        culprits=distinct(as_rank(facts, facts.on_host(place)) for place in places),
-        scope="place" if places else "none",
-        onset=first.at if told is None or told.at is None else told.at,
-        onset_step=facts.last_step,
-        order=first.position if told is None else (told.source, told.line),
-        attempt=first.attempt,
-        cannot_decide=tuple(cannot),
-        actions=(_FIXES[kind],),
-        resubmit="unknown" if kind == "kill-unknown" else "fix_first",
-    )
+    return cannot
 
 
 def _told_before(facts: Facts, first: Kill) -> LogCite | None:
