@@ -23,6 +23,7 @@ from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.comparison import beside_baseline, slower_unexplained, unexplained
 from flatline.judging.doubts import doubted
 from flatline.judging.order import later
+from flatline.judging.other_job import of_another_job
 from flatline.judging.unanswered import fell, lastly, why_open
 from flatline.model import (
     Cleared,
@@ -84,7 +85,7 @@ def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
             several = (answer,) if isinstance(answer, Finding) else answer
             found.extend((family, finding) for finding in several)
     gaps = [*facts.gaps, *broken]
-    healthy = next((f for _, f in found if f.code == "G1"), None)
+    healthy = next((of_another_job(facts, f) for _, f in found if f.code == "G1"), None)
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)

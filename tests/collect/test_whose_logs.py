@@ -193,3 +193,16 @@ def test_a_log_of_another_name_is_not_surely_the_asked_jobs(
     assert found.code == "B1"
     assert (found.confidence < 0.8) == doubted
     assert any("1002" in text for text in found.cannot_decide) == doubted
+
+
+@pytest.mark.parametrize(("asked", "doubted"), [("1003", True), ("1002", False)])
+def test_another_jobs_sound_log_does_not_clear_the_asked_one(
+    tmp_path: Path, asked: str, doubted: bool
+) -> None:
+    """Also where there are more such logs than gaps are told of apart."""
+    files = {f"slurm-1002.{n}.out": steps(count=500) + "Training complete\n" for n in range(24)}
+    found = diagnose(read(tmp_path, files, asked))
+
+    assert found.code == "G1"
+    assert any("was asked for" in text for text in found.cannot_decide) == doubted
+    assert not doubted or found.confidence < 0.8

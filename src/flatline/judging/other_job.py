@@ -15,10 +15,12 @@ def of_another_job(facts: Facts, finding: Finding) -> Finding:
     """Less sure where all that shows it stands in such logs."""
     strange = {gap.where: gap.reason for gap in facts.gaps if gap.need == JOB_ASKED}
     said = [cite for cite in finding.cites if isinstance(cite, LogCite)]
-    if not strange or not said or not all(cite.source in strange for cite in said):
+    folded = not {*strange} <= {file.source for file in facts.files}  # as "n more"
+    if not strange or not said or not all(folded or cite.source in strange for cite in said):
         return finding
     source = said[0].source
-    told = f"Whether {source} is of the job that was asked for: {strange[source]}."
+    reason = strange.get(source, next(iter(strange.values())))
+    told = f"Whether {source} is of the job that was asked for: {reason}."
     strength, most = min(finding.strength, UNSURE), min(finding.most, UNSURE)
     return replace(finding, strength=strength, most=most,
                    cannot_decide=(*finding.cannot_decide, told))  # fmt: skip

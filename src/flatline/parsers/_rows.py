@@ -11,7 +11,7 @@ surplus agrees with what its other columns may hold.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -77,6 +77,31 @@ def _binary(data: bytes) -> bool:
 def shown(text: str, command: re.Pattern[str]) -> Iterator[str]:
     """The lines of what a command printed, without itself as a terminal shows it."""
     return (line for line in _lines(text) if line.strip() and not command.fullmatch(line))
+
+
+def under_header(
+    lines: Iterable[str],
+    columns_of: Callable[[str], Sequence[str] | None],
+    cells: re.Pattern[str],
+    least: int | None = None,
+) -> Iterator[Row]:
+    """Rows of a table whose columns stand apart, under their header wherever it stands again; one
+    of fewer cells than columns, or than `least`, is left out.  Raises `FormatError` where the
+    first line is no header."""
+    columns: Sequence[str] | None = None
+    number = 0
+    for line in lines:
+        if (found := columns_of(line)) is not None:
+            columns = found
+        elif columns is None:
+            break
+        else:
+            number += 1
+            values = cells.split(line.strip())
+            if (least or len(columns)) <= len(values) <= len(columns):
+                yield Row(number, dict(zip(columns, values, strict=False)))
+    if columns is None:
+        raise FormatError("its first line is not the header of that table")
 
 
 def _lines(text: str) -> Iterator[str]:

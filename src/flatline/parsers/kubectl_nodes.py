@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from flatline.errors import FormatError
 from flatline.model import NodeEvent, Place, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, decoded, mentions, shown, top
+from flatline.parsers._rows import Row, decoded, mentions, shown, top, under_header
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import named_once
 
@@ -38,20 +37,7 @@ def _columns(line: str) -> list[str] | None:
 
 def _rows(data: bytes) -> Iterator[Row]:
     """Rows under their header. Raises `FormatError` where the first line is none."""
-    columns: list[str] | None = None
-    number = 0
-    for line in shown(decoded(data), _PROMPT):
-        if (found := _columns(line)) is not None:
-            columns = found
-        elif columns is None:
-            break
-        else:
-            number += 1
-            values = _APART.split(line.strip())
-            if len(_NEEDED) <= len(values) <= len(columns):
-                yield Row(number, dict(zip(columns, values, strict=False)))
-    if columns is None:
-        raise FormatError("no table of nodes as `kubectl get nodes` prints it")
+    return under_header(shown(decoded(data), _PROMPT), _columns, _APART, len(_NEEDED))
 
 
 def _event(row: Row, source: str) -> NodeEvent | None:
