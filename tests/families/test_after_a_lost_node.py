@@ -41,3 +41,32 @@ def test_the_node_is_not_what_lost_the_work(tmp_path: Path, rerun: str, code: st
     (tmp_path / "sacct.txt").write_text(RECORD)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def test_the_log_alone_tells_that_the_rerun_began_anew(tmp_path: Path) -> None:
+    (tmp_path / "slurm-88.out").write_text(steps(10, 410) + LOST + ANEW + steps(10, 200))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "E2"
+
+
+@pytest.mark.parametrize(
+    ("log", "state", "sure", "resubmit"),
+    [
+        ("", "RUNNING", False, "unnecessary"),
+        (steps(10, 410) + LOST + WENT_ON + steps(210, 400), "RUNNING", True, "unnecessary"),
+        (steps(10, 410) + LOST + WENT_ON + steps(210, 400), "FAILED", False, "as_is"),
+    ],
+    ids=["not heard of", "at work", "failed"],
+)
+def test_a_node_that_an_earlier_try_lost(
+    tmp_path: Path, log: str, state: str, sure: bool, resubmit: str
+) -> None:
+    """What became of the rerun is no less asked than why there had to be one."""
+    if log:
+        (tmp_path / "slurm-88.out").write_text(log)
+    (tmp_path / "sacct.txt").write_text(RECORD.replace("RUNNING", state))
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.findings[0].finding.severity) == ("F1", "warning")
+    assert (verdict.confidence >= 0.8, verdict.resubmit) == (sure, resubmit)

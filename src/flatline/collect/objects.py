@@ -10,11 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from flatline.collect.events import LogEvents
-from flatline.collect.pods import evicted_for_something, told
+from flatline.collect.pods import dated, evicted_for_something, told
 from flatline.logs.places import OWNER
 from flatline.model import Crash, Match
+from flatline.parsers._pods import moment
 from flatline.parsers.kubernetes_objects import Entry, entries
 from flatline.redact import mask
 
@@ -30,6 +32,8 @@ class _Status:
 
     name: str = ""
     state: str = ""
+    ended: dict[str, datetime] = field(default_factory=dict)
+    """When, by the state that tells of it."""
 
 
 @dataclass(slots=True)
@@ -78,11 +82,21 @@ class _Object:
                 self._status(n).name = value
             case ("containerStatuses", int(n), "state", str(state)):
                 self._status(n).state = state
+            case ("containerStatuses", int(n), str(state), "terminated", "finishedAt"):
+                if (at := moment(value)) is not None:
+                    self._status(n).ended[state] = at
             case ("conditions", int(n), "type" | "status" as key):
                 self.conditions.setdefault(n, {})[key] = value
 
     def _status(self, n: int) -> _Status:
         return self.statuses.setdefault(n, _Status())
+
+    def ended(self, path: Sequence[str | int]) -> datetime | None:
+        """When the container ended, where what stands there tells of its end."""
+        match path:
+            case ("status", "containerStatuses", int(n), str(state), "terminated", _):
+                return self._status(n).ended.get(state)
+        return None
 
     @property
     def pod(self) -> str:
@@ -161,4 +175,5 @@ def _kept(matches: Sequence[Match], at: _At, listed: bool, previous: bool) -> It
             match = replace(match, cite=replace(match.cite, place=place))
         if listed and one.pod:
             match = replace(match, groups={**match.groups, "pod": mask(one.pod)})
-        yield told(match) if one.bygone(entry.path, previous) else match
+        match = told(match) if one.bygone(entry.path, previous) else match
+        yield dated(match, one.ended(entry.path))

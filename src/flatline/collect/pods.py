@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from flatline.model import Match
+from flatline.parsers._pods import described_time
 
 ORIGIN = "kubernetes"
 OF_A_CONTAINER = (
@@ -48,6 +50,8 @@ class _Container:
     state: str = ""
     gpus: bool = False
     ended_well: bool = False
+    ended: dict[int, datetime] = field(default_factory=dict)
+    """When, by the matches that say how."""
     now: list[Match] = field(default_factory=list)
     before: list[Match] = field(default_factory=list)
 
@@ -92,7 +96,12 @@ def of_pods(
         if match.signature.origin == ORIGIN:
             described.read(match)
     over = {id(match) for pod in described.pods for match in pod.bygone(previous)}
-    return [told(match) if id(match) in over else match for match in placed]
+    ended = {key: at for pod in described.pods for one in pod.containers
+             for key, at in one.ended.items()}  # fmt: skip
+    return [
+        dated(told(match) if id(match) in over else match, ended.get(id(match)))
+        for match in placed
+    ]
 
 
 def _on_nodes(matches: Sequence[Match], nodes: Mapping[str, str]) -> list[Match]:
@@ -136,6 +145,10 @@ class _Description:
             reads(match)
         elif match.signature.id == "kubernetes-gpus" and pod.containers:
             pod.containers[-1].gpus = True
+        elif match.signature.id == "kubernetes-finished" and pod.containers:
+            one, at = pod.containers[-1], described_time(match.groups.get("at") or "")
+            for said in (one.before if self.before else one.now) if at is not None else ():
+                one.ended.setdefault(id(said), at)
         elif match.signature.id == "kubernetes-completed" and pod.containers:
             pod.containers[-1].ended_well |= not self.before
         elif match.signature.id == "kubernetes-ready":
@@ -201,6 +214,13 @@ def evicted_for_something(
 
 def _near(line: int, other: int) -> bool:
     return abs(line - other) <= BESIDE
+
+
+def dated(match: Match, ended: datetime | None) -> Match:
+    """At the time that the kubelet gives for the end which it tells of."""
+    if ended is None:
+        return match
+    return replace(match, cite=replace(match.cite, at=ended, at_assumed=False))
 
 
 def told(match: Match) -> Match:

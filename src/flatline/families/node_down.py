@@ -119,9 +119,11 @@ def judge(facts: Facts) -> Judgement:
     if best is not None and not (failed or events) and best.signature.strength <= GIVEN_UP:
         shown = claim(f"The log says it: {best.signature.meaning}", *cites[:3])
         found = replace(found, strength=best.signature.strength, shows=(shown,))
-    if not failed and (n := _earlier_try(facts, lines)) is not None:
+    if (n := _earlier_row(facts) if failed else _earlier_try(facts, lines)) is not None:
         steps = facts.attempts[n].last_step
         found = replace(found, attempt=n, onset_step=steps, ended_run=False, severity="warning")
+        if facts.disposition in ("running", "completed"):
+            found = replace(found, resubmit="unnecessary")
     found = _since_last_read(facts, found)
     quiet, why = ((), None) if found.culprits else _gone_quiet(facts)
     if why is None:
@@ -148,9 +150,17 @@ def _earlier_try(facts: Facts, lines: Sequence[Match]) -> int | None:
     begun = bool(dated) and len(tries) == 1 and all(
         match.cite.at is not None and match.cite.at.timestamp() < min(dated) for match in lines
     )  # fmt: skip
+    if track is not None and not dated and tries and max(tries) < facts.last.n:
+        begun = len(tries) == 1 and {match.cite.source for match in lines} == {track.source}
     if not begun and lines and all(before_a_start(facts, match) for match in lines):
         return max(0, facts.last.n - 1)
     return min(*tries, facts.last.n - 1) if begun and facts.last.n > 0 else None
+
+
+def _earlier_row(facts: Facts) -> int | None:
+    """The try whose record says that its node failed, where there is one of a later try."""
+    n = _attempt(facts)
+    return n if n < facts.last.n and facts.disposition != "node_fail" else None
 
 
 def _own_word(facts: Facts) -> Finding | None:

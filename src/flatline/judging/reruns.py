@@ -9,6 +9,7 @@ from flatline.model import Finding
 
 UNSURE = 0.79
 UNHEARD = "Whether the rerun went on from the last checkpoint: no step of it was read."
+FAILED = "What ended the rerun: it failed, and its node or its scheduler was not why."
 ANEW = (
     "Whether the rerun should have gone on from a checkpoint: it begins at its first steps, and no"
     " step of the try before was read."
@@ -24,6 +25,8 @@ def of_a_rerun(facts: Facts, finding: Finding) -> Finding:
     track = facts.main_track(facts.last.n)
     if track is None:
         question = UNHEARD
+    elif facts.disposition == "failed":
+        question = FAILED
     elif _from_the_start(facts):
         question = ANEW
     else:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from flatline.errors import FormatError
 from flatline.model import Pod, RecordCite, Records, Scalar
-from flatline.parsers._pods import GPUS, job_by
+from flatline.parsers._pods import GPUS, described_time, job_by
 from flatline.parsers._rows import decoded
 from flatline.parsers._slurm import named_once
 
@@ -119,19 +118,13 @@ def _pod(told: _Described, source: str) -> Pod:
         cite=RecordCite(source, f"line {said}", status, f"Name={name} Status={status}"),
         node=node if node and node != "<none>" else None,
         job=job_by(told.labels),
-        started_at=_time(main.fields.get("Started") or told.fields.get("Start Time", ("", 0))[0]),
-        ended_at=_time(main.fields.get("Finished", "")),
+        started_at=described_time(
+            main.fields.get("Started") or told.fields.get("Start Time", ("", 0))[0]
+        ),
+        ended_at=described_time(main.fields.get("Finished", "")),
         exit_code=int(code) if code.isdecimal() else None,
         gpus=main.gpus,
     )
-
-
-def _time(text: str) -> datetime | None:
-    """`Wed, 02 Apr 2025 07:29:10 +0000`."""
-    try:
-        return datetime.strptime(text, "%a, %d %b %Y %H:%M:%S %z")
-    except ValueError:
-        return None
 
 
 def parse(data: bytes, source: str) -> Records:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from flatline.errors import FormatError
 from flatline.model import Pod, RecordCite, Records, Scalar
-from flatline.parsers._pods import GPUS, job_by
+from flatline.parsers._pods import GPUS, job_by, moment
 from flatline.parsers._rows import decoded
 from flatline.parsers._slurm import named_once
 
@@ -187,19 +186,11 @@ def _pod(told: _Object, source: str) -> Pod:
         cite=RecordCite(source, f"line {said.line}", said.value, f"Pod {name}: {said.value}"),
         node=told.says("spec", "nodeName") or None,
         job=job_by(labels),
-        started_at=_time(began),
-        ended_at=_time(_value(main, "state", "terminated", "finishedAt")),
+        started_at=moment(began),
+        ended_at=moment(_value(main, "state", "terminated", "finishedAt")),
         exit_code=int(code) if code.isdecimal() else None,
         gpus=asked[1] if asked else None,
     )
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo else None
 
 
 def too_many(data: bytes) -> bool:
