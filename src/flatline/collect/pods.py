@@ -146,9 +146,7 @@ class _Description:
         elif match.signature.id == "kubernetes-gpus" and pod.containers:
             pod.containers[-1].gpus = True
         elif match.signature.id == "kubernetes-finished" and pod.containers:
-            one, at = pod.containers[-1], described_time(match.groups.get("at") or "")
-            for said in (one.before if self.before else one.now) if at is not None else ():
-                one.ended.setdefault(id(said), at)
+            self._finished(pod.containers[-1], described_time(match.groups.get("at") or ""))
         elif match.signature.id == "kubernetes-completed" and pod.containers:
             pod.containers[-1].ended_well |= not self.before
         elif match.signature.id == "kubernetes-ready":
@@ -177,6 +175,10 @@ class _Description:
             self._container(match)
         containers[-1].state = match.cite.text.lower().strip(' ":{').rpartition(" ")[2]
         self.before = False
+
+    def _finished(self, one: _Container, at: datetime | None) -> None:
+        if at is not None:
+            one.ended |= {id(said): at for said in (one.before if self.before else one.now)}
 
     def _last_state(self, match: Match) -> None:
         if "lastState" in match.cite.text:
