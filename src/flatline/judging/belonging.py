@@ -227,16 +227,16 @@ def _strange(facts: Facts, cite: LogCite) -> str | None:
     name = name or next((match.groups["pod"] for match in told if "pod" in match.groups), None)
     if name is None:
         return None
-    return None if _known(facts, name, cite.source) else f"pod {name}"
+    return None if known_pod(facts, name, cite.source) else f"pod {name}"
 
 
 def _of_its_pod(facts: Facts, text: str, listing: str) -> bool:
     of = found.groupdict() if (found := _OBJECT.search(text)) else {}
     pod = of.get("row") or (of.get("name") if of.get("kind") == "pod" else None)
-    return pod is not None and _known(facts, pod, listing)
+    return pod is not None and known_pod(facts, pod, listing)
 
 
-def _known(facts: Facts, pod: str, listing: str) -> bool:
+def known_pod(facts: Facts, pod: str, listing: str) -> bool:
     """Whether another file, a host or a record is named after a pod's owner."""
     owner = OWNER.sub("", pod)
     known = [read.source for read in facts.files if read.source != listing]
