@@ -82,6 +82,8 @@ EXPLAINS = {
 }
 
 
+GOES_ON = "Whether it cost the run anything: its progress went on."
+UNKNOWN_COST = "Whether it cost the run anything: nothing read dates its progress."
 MOST_SHOWN = 4
 SCRAPED_S = 120.0
 """By how much later a sample shows what happened: scrapes come every minute or two."""
@@ -215,6 +217,7 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
     """What rose within the run: the cause where the run's progress ended with it."""
     ending = [f for f in within if f.at is not None and stopped_by(facts, f.at)]
     ended = bool(ending) and facts.disposition != "completed"
+    went_on = not ended and any(stopped_by(facts, f.at) is False for f in within if f.at)
     first = (ending or within)[0]
     assert first.at is not None
     group = [f for f in (ending if ended else within) if f.fault_class == first.fault_class]
@@ -223,7 +226,7 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
     onset = datetime.fromtimestamp(first.at, UTC)
     return Finding(
         code=CODE,
-        summary=f"{first.place}: {first.what}" + ("" if ended else ", and the run went on"),
+        summary=f"{first.place}: {first.what}" + (", and the run went on" if went_on else ""),
         fault_class=first.fault_class,
         attribution="infrastructure",
         shows=tuple(map(_shown, group[:MOST_SHOWN])),
@@ -242,7 +245,7 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
         ended_run=ended,
         cannot_decide=(
             "What the driver said of it: the kernel log of the host would tell.",
-            *(() if ended else ("Whether it cost the run anything: its progress went on.",)),
+            *(() if ended else (GOES_ON if went_on else UNKNOWN_COST,)),
         ),
         actions=_actions(facts, hosts, culprits),
         resubmit="exclude" if hosts and ended else "unknown",

@@ -18,6 +18,7 @@ from flatline.judging.crashes import failures, of_family
 from flatline.judging.gpus import Readings, readings
 from flatline.judging.pace import pace
 from flatline.judging.timeline import instant
+from flatline.judging.waiting import waiting
 from flatline.model import Cite, Place
 
 COUNTERS: Mapping[str, tuple[str, float]] = {
@@ -249,13 +250,24 @@ def stopped_by(facts: Facts, at: float) -> bool | None:
     """
     Whether the run's progress ended with a moment: none after it, and not long before either.
 
-    None where no dated progress tells.
+    Where no dated progress tells, it ended when a wait began that a watchdog gave up after the
+    timeout which it names; None where there is none.
     """
     seen = pace(facts)
     if seen is None:
-        return None
+        began = _wait_began(facts)
+        return None if began is None else abs(began - at) <= SLACK_S
     slack_s = max(SLACK_S, 3 * (seen.interval_s or 0.0))
     return abs(seen.at.timestamp() - at) <= slack_s
+
+
+def _wait_began(facts: Facts) -> float | None:
+    waits = waiting(facts, "timeout")
+    stated = waits.first.groups.get("timeout_ms", "") if waits is not None else ""
+    if waits is None or waits.first.attempt != facts.last.n or not stated.isdecimal():
+        return None
+    at = None if waits.first.cite.at_assumed else waits.first.cite.at
+    return None if at is None else at.timestamp() - int(stated) / 1000
 
 
 def within(facts: Facts) -> tuple[Fault, ...]:
