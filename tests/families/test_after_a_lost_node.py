@@ -70,3 +70,26 @@ def test_a_node_that_an_earlier_try_lost(
 
     assert (verdict.code, verdict.findings[0].finding.severity) == ("F1", "warning")
     assert (verdict.confidence >= 0.8, verdict.resubmit) == (sure, resubmit)
+
+
+EVENTS = (
+    "LAST SEEN   TYPE      REASON             OBJECT            MESSAGE\n"
+    "37m         Warning   Terminated         pod/sft-k2t6m     Pod was terminated in response to"
+    " imminent node shutdown.\n"
+    "27m         Normal    Scheduled          pod/{pod}     Successfully assigned ml/{pod} to"
+    " n19\n"
+)
+
+
+@pytest.mark.parametrize(("pod", "sure"), [("sft-w9bqx", False), ("dpo-w9bqx", True)])
+def test_a_pod_that_took_the_place_of_another(tmp_path: Path, pod: str, sure: bool) -> None:
+    """Nothing it printed was read."""
+    (tmp_path / "events.txt").write_text(EVENTS.format(pod=pod))
+    (tmp_path / "pods.txt").write_text(
+        "NAME        READY   STATUS       RESTARTS   AGE    IP    NODE\n"
+        "sft-k2t6m   0/1     Terminated   0          157m   10.84.40.5   n11\n"
+    )
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence >= 0.8) == ("F2", sure)

@@ -92,7 +92,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=first.fault_class,
         attribution=attribution,
         strength=first.strength * when.left * (_WENT_ON if _waited(facts, first) else 1.0),
-        most=UNHEARD_MOST if _by_kernel(facts, first) else 1.0,
+        most=min(when.most, UNHEARD_MOST if _by_kernel(facts, first) else 1.0),
         shows=(shows(found), *filter(None, (past,))),
         implies=tuple(implies),
         culprits=found.culprits,

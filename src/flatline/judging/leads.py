@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family
+from flatline.judging.first_unread import ASKED, first_unread
 from flatline.judging.uncaught import shares_memory
 from flatline.laid_ranks import a_task_each
 from flatline.model import (
@@ -210,14 +211,19 @@ def shows(lead: Lead, text: str | None = None, most: int = 6) -> Claim:
     return claim(text or raised(lead), *list(reversed(cites.values()))[:most])
 
 
+UNREAD = 0.79
+"""Where the log that steps would stand in was not read: just short of confident."""
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """How a failure stands to the first step: the end of its headline, what stays open, and the
-    part of its strength that is left."""
+    """How a failure stands to the first step: the end of its headline, what stays open, the part
+    of its strength that is left, and what it is worth at most."""
 
     told: str
     asked: str | None = None
     left: float = 1.0
+    most: float = 1.0
 
 
 def phase(facts: Facts, first: Failure) -> Phase:
@@ -236,6 +242,8 @@ def phase(facts: Facts, first: Failure) -> Phase:
     if like:
         asked += f"{head.source}:{like[-1]} may be one, in a form that is not known."
         return Phase(told, asked, LOOP_DOUBT if first.started is False else 1.0)
+    if first.started is False and first_unread(facts, first.crash):
+        return Phase(told, ASKED, LOOP_DOUBT, UNREAD)
     where = f"the {len(lines)} lines before it" if len(lines) > 1 else "the log before it"
     return Phase(
         told, f"{asked}nothing like one stands in {where}; a program that prints none looks alike."

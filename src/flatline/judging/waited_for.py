@@ -27,6 +27,7 @@ from flatline.judging.said_missing import DOUBT, said_missing
 from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.stood_apart import stood_apart
 from flatline.judging.throughput import Course, course
+from flatline.judging.unheard_hosts import left_open
 from flatline.judging.waiting import Waiting, accused, lagging, silent
 from flatline.model import Claim, Finding, Match, Place
 
@@ -117,12 +118,20 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         cites = [m.cite for m in everyone.matches if _beat(m)]
         why = claim(f"{cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
         return Suspect(places, why, ACCUSED)
+    return _by_silence(facts, victims, everyone, sound)
+
+
+def _by_silence(facts: Facts, victims: Waiting, everyone: Waiting, sound: set[int]) -> Suspect:
+    """Who alone did not report, or computed on; nobody where `sound` ones worked on."""
     places, derived = silent(facts, everyone)
     if places and derived is not None and sound.isdisjoint(map(number, places)):
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
         return Suspect(places, claim(text, derived, *everyone.cites[:3]), SILENT)
     alone = None if sound else computing(facts, *_waited(facts, victims))
-    return Suspect(alone.places, alone.why, SILENT) if alone else Suspect((), None, 0.0)
+    if alone:
+        return Suspect(alone.places, alone.why, SILENT)
+    asked = left_open(facts, victims)
+    return Suspect((), None, 0.0, most=UNLIKE_MOST if asked else 1.0, doubt=asked)
 
 
 def _behind(facts: Facts, victims: Waiting) -> Suspect | None:
