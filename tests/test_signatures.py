@@ -46,7 +46,7 @@ TAGS = {
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "gpu-handle", "gpu-alloc-refused",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
-    "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
+    "time-limit", "cancelled", "crash-loop", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "stack", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "resume-asked",
     "always-asked",

@@ -24,6 +24,11 @@ GOES_ON = "".join(
     "               NVRM: make sure that this kernel module and all NVIDIA driver\n"
     for i in range(3)
 )
+SEGFAULT = (
+    "[Wed Oct  8 19:53:48 2025] python3[2217731]: segfault at 48 ip 00007f22d11c0a21 sp"
+    " 00007f21b77fbe90 error 4 in libcodec.so[7f22d1080000+612000]\n"
+)
+TAINTED = "[Wed Oct  8 19:53:48 2025] Disabling lock debugging due to kernel taint\n"
 SACCT = "JobID|JobName|State|ExitCode\n7|a|FAILED|1:0\n"
 METRIC = "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 40 1700000000000\n'
 
@@ -49,6 +54,9 @@ def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
             id="a-program-s-own",
         ),
         pytest.param("anything", GOES_ON + STEPS, LOG, id="shown-before-steps"),
+        pytest.param("anything", SEGFAULT, KERNEL, id="a-process-of-a-host"),
+        pytest.param("dmesg-n12.txt", TAINTED, KERNEL, id="named-a-kernel-s"),
+        pytest.param("n12.txt", TAINTED, LOG, id="named-otherwise"),
         ("anything", SACCT, SCHEDULER),
         ("train.log", SACCT, SCHEDULER),
         ("anything", METRIC, METRICS),

@@ -72,6 +72,14 @@ def test_a_node_that_an_earlier_try_lost(
     assert (verdict.confidence >= 0.8, verdict.resubmit) == (sure, resubmit)
 
 
+def test_a_rerun_of_which_no_end_was_read(tmp_path: Path) -> None:
+    (tmp_path / "slurm-88.out").write_text(steps(10, 410) + LOST + WENT_ON + steps(210, 400))
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence >= 0.8) == ("F1", False)
+
+
 EVENTS = (
     "LAST SEEN   TYPE      REASON             OBJECT            MESSAGE\n"
     "37m         Warning   Terminated         pod/sft-k2t6m     Pod was terminated in response to"

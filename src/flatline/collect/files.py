@@ -17,6 +17,7 @@ from flatline.collect.unnamed import rows_of_steps
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
+from flatline.logs.places import of_a_kernel
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import (
@@ -115,6 +116,7 @@ _KERNEL_SAYS = re.compile(
     rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"
     rb"|pci |usb |bnxt_\w+ |infiniband |ionic |irdma |ice |hfi1 |EXT4-fs|XFS|CPU\d|perf: "
     rb"|Linux version|Command line: |INFO: task |ib\w* |eth\d"
+    rb"|traps: |\S{1,64}\[\d+\]: segfault at [0-9a-f]+ ip |watchdog: BUG: |ceph: |libceph: |BTRFS "
     rb"|cxi_\w+ |tg3 |igb |ixgbe |i40e |nvme |efa |ena )"
 )
 _DAEMON = re.compile(
@@ -419,7 +421,7 @@ def _kind(relative: str, head: bytes) -> str:
         rows = _ROW.match(head) or _LATER_ROW.search(head)
         kept = name == trainer_state.FILE or (rows and keeps_rows(relative))
         return LOG if kept or _RECORDS.match(head) else OTHER
-    return _text_kind(head)
+    return _text_kind(head, named=of_a_kernel(relative))
 
 
 def _no_output(relative: str, head: bytes) -> bool:
@@ -475,7 +477,7 @@ def _recognised(file: Found, one: RecordFormat) -> bool:
         return False
 
 
-def _text_kind(head: bytes) -> str:
+def _text_kind(head: bytes, *, named: bool = False) -> str:
     ends = b"\n%b\n%b" % (head[:ENDS_BYTES], head[-ENDS_BYTES:])
     may_tell = b"kernel: " in ends or _MAY_TELL.search(ends)
     if not may_tell or _TELLING.search(ends) is None:
@@ -487,4 +489,4 @@ def _text_kind(head: bytes) -> str:
     if len(_KERNEL.findall(head)) > lines / 2:
         return KERNEL
     timed = len(_KERNEL_TIMED.findall(head)) > lines / 2
-    return KERNEL if timed and _KERNEL_SAYS.search(head) else LOG
+    return KERNEL if timed and (named or _KERNEL_SAYS.search(head)) else LOG

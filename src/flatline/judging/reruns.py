@@ -15,6 +15,7 @@ _DRAWN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 UNSURE = 0.79
 UNHEARD = "Whether the rerun went on from the last checkpoint: no step of it was read."
 FAILED = "What ended the rerun: it failed, and its node or its scheduler was not why."
+NOT_ENDED = "How the rerun ended: what was read of it ends while it makes steps."
 ANEW = (
     "Whether the rerun should have gone on from a checkpoint: it begins at its first steps, and no"
     " step of the try before was read."
@@ -35,6 +36,8 @@ def of_a_rerun(facts: Facts, finding: Finding) -> Finding:
         question = UNHEARD
     elif facts.disposition == "failed":
         question = FAILED
+    elif facts.disposition == "unknown":
+        question = NOT_ENDED
     elif _from_the_start(facts):
         question = ANEW
     else:

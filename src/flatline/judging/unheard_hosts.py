@@ -42,10 +42,8 @@ def unheard(facts: Facts, victims: Waiting) -> tuple[int, ...]:
         if (rank := number(match.cite.place)) is not None:
             logs.setdefault(match.cite.source, set()).add(rank)
     spans = sorted((min(ranks), max(ranks)) for ranks in logs.values())
-    if len(spans) < 2:
-        return ()
-    each = max(high - low + 1 for low, high in spans)
-    if each == 1:
+    each = max((high - low + 1 for low, high in spans), default=0)
+    if each == 1 and len(spans) > 1:
         each = gcd(*(low for low, _ in spans))
     if each < 2 or any(low // each != high // each for low, high in spans):
         return ()

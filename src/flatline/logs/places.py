@@ -36,6 +36,7 @@ _KERNEL_WORD = r"(?:dmesg|kern|kernel|kmsg|journal|journalctl|syslog|messages)"
 _KERNEL_OF = re.compile(
     rf"^(?:{_KERNEL_WORD}(?:-T)?[._-](?P<behind>.+)|(?P<before>.+)[._-]{_KERNEL_WORD}(?:-T)?)$"
 )
+_OF_A_KERNEL = re.compile(r"(?:^|[/._-])(?:dmesg|kern|kernel|kmsg)(?:[/._-]|$)")
 _DATE = re.compile(r"[._-]20\d\d-?[01]\d-?[0-3]\d(?:[T._-]?\d{4,6}Z?)?$")
 """Behind the name of a host: when its log was taken."""
 _HOST_FOLDER = re.compile(rf"(?:^|/)(?:hosts|nodes|{_KERNEL_WORD})/(?P<host>[^/]+?)(?:/|$)")
@@ -115,6 +116,11 @@ def place_of_name(relative: str) -> NamePlace | None:
         host = given
     place = NamePlace(rank, local, task, host, attempt)
     return place if place != NamePlace() else None
+
+
+def of_a_kernel(relative: str) -> bool:
+    """Whether a file is named as what a kernel wrote."""
+    return _OF_A_KERNEL.search(relative) is not None
 
 
 def beside_kernel_word(relative: str) -> str | None:
