@@ -43,6 +43,7 @@ from flatline.judging.left_waiting import COPIED, left_waiting
 from flatline.judging.odd_ending import odd_ending
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import silent_while_it_runs, standstill
+from flatline.judging.ras import stuck
 from flatline.judging.recorder import analyse
 from flatline.judging.spinning import on_the_only_card, spinning
 from flatline.judging.stalled import REPORT
@@ -51,6 +52,7 @@ from flatline.judging.stood_apart import stood_apart, stood_still
 from flatline.judging.waited_for import (
     ACCUSED,
     Suspect,
+    by_ras,
     by_stacks,
     of_its_rank,
     on_card,
@@ -86,7 +88,7 @@ def judge(facts: Facts) -> Judgement:
     if victims is None:
         measured = _from_dumps(facts) or _frozen(facts) or _spun(facts)
         seen = measured or stood_still(facts, CODE) or looked_once(facts, CODE)
-        return seen or _taken_down(facts) or _cleared(facts)
+        return seen or stuck(facts, CODE) or _taken_down(facts) or _cleared(facts)
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
@@ -246,7 +248,7 @@ def _frozen(facts: Facts) -> Finding | None:
     unpowered = left.idle if left else apart(facts, at.timestamp() if ended and at else None)
     if unpowered is None and ended is None:
         return None
-    odd = None if unpowered else by_stacks(facts) or odd_ending(facts)
+    odd = None if unpowered else by_stacks(facts) or by_ras(facts) or odd_ending(facts)
     places = unpowered.places if unpowered else odd.places if odd else ()
     places, late = of_its_rank(facts, places)
     idle = None if places or at is None or seen.at is None else none_worked(facts, seen.at, at)

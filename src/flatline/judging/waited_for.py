@@ -22,6 +22,7 @@ from flatline.judging.lately import last_counted
 from flatline.judging.lone_power import drew_apart
 from flatline.judging.lone_worker import lone_card, lone_worker
 from flatline.judging.pcie import the_narrow
+from flatline.judging.ras import behind
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.said_missing import DOUBT, said_missing
 from flatline.judging.stalled import REPORT, stalled
@@ -79,6 +80,13 @@ def by_stacks(facts: Facts) -> Suspect | None:
     return Suspect(stood.places, stood.why, sure, kind, stood.most, doubt=stood.doubt)
 
 
+def by_ras(facts: Facts) -> Suspect | None:
+    """Whom NCCL's status service shows behind, or dead; one answer may be of another moment."""
+    seen = behind(facts)
+    most = 1.0 if seen is not None and seen.stuck else UNLIKE_MOST
+    return None if seen is None else Suspect(seen.places, seen.why, 0.9, most=most)
+
+
 def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
     named = recorded(facts)
     if named is not None:
@@ -123,6 +131,8 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
 
 def _by_silence(facts: Facts, victims: Waiting, everyone: Waiting, sound: set[int]) -> Suspect:
     """Who alone did not report, or computed on; nobody where `sound` ones worked on."""
+    if (late := by_ras(facts)) is not None:
+        return late
     places, derived = silent(facts, everyone)
     if places and derived is not None and sound.isdisjoint(map(number, places)):
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
