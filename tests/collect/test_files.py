@@ -24,6 +24,12 @@ GOES_ON = "".join(
     "               NVRM: make sure that this kernel module and all NVIDIA driver\n"
     for i in range(3)
 )
+JOURNAL = (
+    "Feb 08 04:15:37 n08 kernel: NVRM: Xid (PCI:0000:c3:00): 95, pid=771, Uncontained: FBHUB\n"
+    "Feb 08 04:15:47 n08 slurmstepd[771002]: done with step\n"
+    "Feb 08 04:15:58 n08 nvidia-persistenced[1690]: device 0000:c3:00.0 - persistence mode on.\n"
+)
+SERVICE = "".join(f"Feb 08 04:16:{n:02} n08 train[88]: step {n} loss 2.{n:02}\n" for n in range(9))
 SEGFAULT = (
     "[Wed Oct  8 19:53:48 2025] python3[2217731]: segfault at 48 ip 00007f22d11c0a21 sp"
     " 00007f21b77fbe90 error 4 in libcodec.so[7f22d1080000+612000]\n"
@@ -54,6 +60,8 @@ def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
             id="a-program-s-own",
         ),
         pytest.param("anything", GOES_ON + STEPS, LOG, id="shown-before-steps"),
+        pytest.param("anything", JOURNAL, KERNEL, id="a-hosts-journal"),
+        pytest.param("anything", JOURNAL + SERVICE, LOG, id="a-service-among-it"),
         pytest.param("anything", SEGFAULT, KERNEL, id="a-process-of-a-host"),
         pytest.param("dmesg-n12.txt", TAINTED, KERNEL, id="named-a-kernel-s"),
         pytest.param("n12.txt", TAINTED, LOG, id="named-otherwise"),

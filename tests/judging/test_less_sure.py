@@ -39,6 +39,13 @@ def steps(first: int, last: int, each: int = 10) -> str:
     )
 
 
+UNDATED = "".join(f"step {n} loss {3 * 0.999**n:.4f}\n" for n in range(0, 400, 10))
+TIMED_OUT = (
+    "[rank0]: RuntimeError: CUDA error: unspecified launch failure\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call\n"
+)
+
+
 @pytest.mark.parametrize(
     ("record", "log", "sure"),
     [
@@ -47,6 +54,8 @@ def steps(first: int, last: int, each: int = 10) -> str:
         pytest.param(RUNNING, "FutureWarning: of old\n", False, id="a log without a step"),
         pytest.param(FAILED, "", True, id="its record says that it failed"),
         pytest.param(None, steps(0, 210), True, id="its steps end with it"),
+        pytest.param(None, UNDATED, False, id="no time of its own"),
+        pytest.param(None, UNDATED + TIMED_OUT, True, id="it failed at no known time"),
     ],
 )
 def test_a_host_whose_kernel_alone_tells(
@@ -80,3 +89,24 @@ def test_a_rerun_whose_earlier_try_is_not_known(tmp_path: Path, log: str, sure: 
     assert verdict.code == "F2"
     assert (verdict.confidence >= 0.8) is sure
     assert any("Whether the rerun" in open_ for open_ in verdict.cannot_decide) is not sure
+
+
+@pytest.mark.parametrize(("day", "then"), [("10", True), ("01", False)])
+def test_what_a_kernel_told_of_before_a_log_begins(tmp_path: Path, day: str, then: bool) -> None:
+    """A server that was silent nine days before has not failed what began since."""
+    kernel = (
+        f"[Tue Mar {day} 06:57:51 2026] nfs: server nas3 not responding, still trying\n"
+        f"[Tue Mar {day} 06:57:52 2026] nfs: server nas3 not responding, timed out\n"
+    )
+    log = (
+        "2026-03-10 06:58:41,377 INFO loading weights from /mnt/nas3/llm\n"
+        "2026-03-10 06:58:41,901 WARNING NCCL version 2.21.5+cuda12.4\n"
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 88, in <module>\n'
+        "    state = load_file(path)\n"
+        "safetensors_rust.SafetensorError: Error while deserializing header:"
+        " MetadataIncompleteBuffer\n"
+    )
+    verdict = judged(tmp_path, dmesg__n7_txt=kernel, train_out=log)
+
+    assert (verdict.code == "C6") is then

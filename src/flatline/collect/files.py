@@ -13,6 +13,7 @@ from pathlib import Path
 
 from flatline.collect.forked import forked, most_workers
 from flatline.collect.islands import printed_by_a_job
+from flatline.collect.text_kinds import OTHER, text_kind
 from flatline.collect.unnamed import rows_of_steps
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
@@ -41,7 +42,7 @@ MAX_FILES = 200_000
 MANY_FILES = 256
 """Fewer are told before other processes are there: a file takes 0.25 ms, two of them 20 to 30."""
 HEAD_BYTES = 65_536
-OTHER, EMPTY, BINARY = "other", "empty", "binary"
+EMPTY, BINARY = "empty", "binary"
 _STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS)
 _SLURM_NAME = re.compile(r"(?i)sacct|scontrol|squeue|sinfo|slurm")
 
@@ -97,43 +98,6 @@ _CARDS = re.compile(r"(?=[^\n]*\bindex\b)(?:[a-z_.]+, ){0,16}(?:pci|gpu)[._]bus_
 """The header of nvidia-smi's list of GPUs by their addresses."""
 _SETTING = re.compile(rb"[A-Za-z_][\w%()]{0,120}=|\s|$")
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
-ENDS_BYTES = 4096
-_KERNEL = re.compile(
-    rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
-    rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: "
-    rb"|^\d{4}-\d\d-\d\dT\S{8,40} \S{1,255} kernel: "
-    rb"|^\d{4}-\d\d-\d\dT[\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d) kernel: ",
-    re.MULTILINE,
-)
-_KERNEL_TIMED = re.compile(
-    rb"^(?:kern *:\w+ *: )?(?:\[(?:\w{3} \w{3} +\d+ [ \d][\d:]{7} \d{4}|\w{3} +\d+ \d\d:[\d:]{2,5}"
-    rb"| *\+\d+\.\d{6})\]"
-    rb"|\d{4}-\d\d-\d\dT[\d:]{8},\d{6}[+-]\d\d:?\d\d) (?!\[\w+\d?\]:? )",
-    re.MULTILINE,
-)  # dmesg -T, -e and --time-format=iso, which programs may print too
-_KERNEL_SAYS = re.compile(
-    rb"(?<=[\]\d] )(?:NVRM:|nvidia[ -]|mlx\d_|amdgpu|EDAC |mce:|Out of memory|oom-kill:|oom_reaper"
-    rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"
-    rb"|pci |usb |bnxt_\w+ |infiniband |ionic |irdma |ice |hfi1 |EXT4-fs|XFS|CPU\d|perf: "
-    rb"|Linux version|Command line: |INFO: task |ib\w* |eth\d"
-    rb"|traps: |\S{1,64}\[\d+\]: segfault at [0-9a-f]+ ip |watchdog: BUG: |ceph: |libceph: |BTRFS "
-    rb"|cxi_\w+ |tg3 |igb |ixgbe |i40e |nvme |efa |ena )"
-)
-_DAEMON = re.compile(
-    rb"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:error: |debug\d?: {1,2}|info: )?"
-    rb"(?:slurmctld version|slurmd version|CPUs=\d|sched: |_slurm_rpc|Node configuration|"
-    rb"slurmdbd version|Processing RPC|launch task|task/|topology|cons_|Considering|"
-    rb"Accounting storage|select/|gres|AuthInfo|Registering|job_step|Recovered)",
-    re.MULTILINE,
-)
-
-_TELLING = re.compile(
-    rb"\n(?:%b)" % b"|".join(shape.pattern for shape in (_DAEMON, _KERNEL, _KERNEL_TIMED)),
-    re.MULTILINE,
-)
-"""With the newline before it, which is found four times as fast as the beginning of a line."""
-_MAY_TELL = re.compile(rb"\n(?:[\[<]|kern|\d{4}-\d\d-\d\dT)")
-"""This, or what a daemon calls the kernel, stands in all that these match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +197,7 @@ def _alone(found: list[Found]) -> list[Found]:
     """A page that is all there is, is the log: logs are kept as Markdown too."""
     match found:
         case [Found(kind="other") as file] if _may_be_a_log(file):
-            return [replace(file, kind=_text_kind(read_head(file.path, HEAD_BYTES)))]
+            return [replace(file, kind=text_kind(read_head(file.path, HEAD_BYTES)))]
     return found
 
 
@@ -421,7 +385,7 @@ def _kind(relative: str, head: bytes) -> str:
         rows = _ROW.match(head) or _LATER_ROW.search(head)
         kept = name == trainer_state.FILE or (rows and keeps_rows(relative))
         return LOG if kept or _RECORDS.match(head) else OTHER
-    return _text_kind(head, named=of_a_kernel(relative))
+    return text_kind(head, named=of_a_kernel(relative))
 
 
 def _no_output(relative: str, head: bytes) -> bool:
@@ -475,18 +439,3 @@ def _recognised(file: Found, one: RecordFormat) -> bool:
         return one.recognise(file.path.name, read_head(file.path, HEAD_BYTES))
     except OSError:
         return False
-
-
-def _text_kind(head: bytes, *, named: bool = False) -> str:
-    ends = b"\n%b\n%b" % (head[:ENDS_BYTES], head[-ENDS_BYTES:])
-    may_tell = b"kernel: " in ends or _MAY_TELL.search(ends)
-    if not may_tell or _TELLING.search(ends) is None:
-        return LOG  # what most files are, told in a fiftieth of the time
-    if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node
-        return OTHER
-    # what one message goes on with dmesg indents: NVRM's on its versions has three such lines
-    lines = max(1, head.count(b"\n") - head.count(b"\n "))
-    if len(_KERNEL.findall(head)) > lines / 2:
-        return KERNEL
-    timed = len(_KERNEL_TIMED.findall(head)) > lines / 2
-    return KERNEL if timed and (named or _KERNEL_SAYS.search(head)) else LOG

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from flatline.facts import Facts
+from flatline.facts import ZONES_S, Facts
 from flatline.model import Finding, LogCite, Match
 
 SETTLED = timedelta(minutes=10)
@@ -21,6 +22,9 @@ SETTLED = timedelta(minutes=10)
 collectives (torch 2.2 and later: ten minutes)."""
 BREATH = 8
 """Lines between the two and what came of them."""
+LASTED = "Whether it lasted until the run: its own log begins long after."
+LONG_AGO = 0.28
+"""Shown, and nobody is blamed for it: the run had begun to print since."""
 DOUBTED = 0.79
 """Just short of confident."""
 STORAGE_BACK, LINK_DOWN, LINK_UP = "storage-back", "link-down", "link-up"
@@ -83,6 +87,10 @@ def long_before(facts: Facts, finding: Finding) -> Finding:
     a run of which nothing says whether it went on after them."""
     end = facts.now if facts.disposition == "running" else facts.lived[1]
     cites = [cite for cite in finding.cites if isinstance(cite, LogCite)]
+    if cites and len(cites) == len(finding.cites) and _before_its_log(facts, cites):
+        return replace(finding, strength=min(finding.strength, LONG_AGO),
+                       most=min(finding.most, LONG_AGO),
+                       cannot_decide=(*finding.cannot_decide, LASTED))  # fmt: skip
     if end is None or finding.code in LASTING or not cites or len(cites) < len(finding.cites):
         return finding
     if not all(_alone(facts, cite, end) for cite in cites):
@@ -90,6 +98,32 @@ def long_before(facts: Facts, finding: Finding) -> Finding:
     open_ = "Whether the run went on after it: its steps carry no times."
     return replace(finding, most=min(finding.most, DOUBTED),
                    cannot_decide=(*finding.cannot_decide, open_))  # fmt: skip
+
+
+def _before_its_log(facts: Facts, cites: Sequence[LogCite]) -> bool:
+    """Whether kernels' lines are all much older than the first line that a log of the run dates;
+    where a record or a step says when it began, such lines are not the run's at all."""
+    own = facts.memo("bygone.own", _first_of_its_own)
+    return own is not None and facts.lived[0] is None and all(
+        cite.source in facts.kernel_files
+        and cite.at is not None
+        and (own - cite.at).total_seconds() > ZONES_S
+        for cite in cites
+    )  # fmt: skip
+
+
+def _first_of_its_own(facts: Facts) -> datetime | None:
+    cites = [
+        *(match.cite for match in facts.matches),
+        *(crash.cite for crash in facts.crashes),
+        *(event.cite for event in facts.exits),
+    ]
+    return min(
+        (cite.at for cite in cites
+         if isinstance(cite, LogCite) and cite.at is not None
+         and cite.source not in facts.kernel_files),
+        default=None,
+    )  # fmt: skip
 
 
 def of_another_time(facts: Facts, match: Match) -> bool:

@@ -49,8 +49,8 @@ def of_a_rerun(facts: Facts, finding: Finding) -> Finding:
 
 def _begun_in_another_pod(facts: Facts, finding: Finding) -> bool:
     """Whether Kubernetes told, below a pod's end, that it placed another one of the same name but
-    for what is drawn, and no step was read: what became of that is not known."""
-    if facts.has_progress:
+    for what is drawn, and nothing shows its steps: what became of that is not known."""
+    if facts.has_progress and len(facts.attempts) > 1:
         return False
     ends = [
         (cite, {_DRAWN.sub("", pod) for pod in _POD.findall(cite.text) if _DRAWN.search(pod)})

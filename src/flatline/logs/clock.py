@@ -387,7 +387,8 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     (
         "named",
         r"\[?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? {1,2})?(" + "|".join(_MONTHS)
-        + r") {1,2}(\d{1,2}) " + _TIME + r"(?: ([AP]M))?(?: ([A-Z]{3,5}))?(?: (\d{4})\b)?",
+        + r") {1,2}(\d{1,2}) {1,2}" + _TIME.replace(r"\d\d", r"\d{1,2}", 1)
+        + r"(?: ([AP]M))?(?: ([A-Z]{3,5}))?(?: (\d{4})\b)?",
         Clock._named,
     ),
     ("us", _OPEN + r"(\d\d)/(\d\d)/(\d{4})[ ,T]{1,2}" + _TIME + r"( [AP]M)?\b", Clock._us),
