@@ -183,6 +183,22 @@ def test_time_stamps_of_collectors_are_labels_where_all_lines_have_them() -> Non
     assert said(Labels(), "2024-05-01T05:42:27.1Z stderr F x")[3] == "x"
 
 
+def test_frames_that_are_stamped_are_a_collectors_whatever_stands_beside_them() -> None:
+    """No program puts a time before each line of its traceback."""
+    frames = [
+        f'2024-05-01T05:42:27.12345678{n}Z   File "/app/train.py", line {n}, in main'
+        for n in range(4)
+    ]
+    pasted = [f"[2024-05-01 05:42:2{n % 10},523] x: [WARNING] y" for n in range(20)]
+    line = '2024-05-01T05:42:27.123456789Z   File "/app/train.py", line 8, in <module>'
+
+    assert (
+        said(Labels.learn(frames + pasted), line)[3]
+        == '  File "/app/train.py", line 8, in <module>'
+    )
+    assert said(Labels.learn(frames[:1] + pasted), line)[3] == line
+
+
 def test_labels_nest_in_any_order() -> None:
     """A stamp, a task, torchrun, torch."""
     lines = [

@@ -37,6 +37,7 @@ STAMP = re.compile(
     r"(?: (std(?:out|err) [FP])(?= |$))?(?: |$)"
 )
 """`docker logs --timestamps`, `kubectl logs --timestamps`, and the files of container engines."""
+_FRAME = re.compile(STAMP.pattern + r"\s{1,8}File \"")
 _ROLE = re.compile(r"\[([A-Za-z_]{1,24})(\d{1,6})\]:")
 _BARE = re.compile(r"\[(\d{1,6})\](?: |$)")
 _DIGITS = re.compile(r"\d+")
@@ -132,8 +133,14 @@ def learn(lines: Sequence[str], known: Kinds) -> Kinds:
         hosts=known.hosts | _hosts(lines),
         roles=known.roles | _roles(lines),
         bare=known.bare or _bare(lines),
-        stamps=known.stamps or stamped >= NEARLY_ALL * len(lines),
+        stamps=known.stamps or stamped >= NEARLY_ALL * len(lines) or _in_traces(lines),
     )
+
+
+def _in_traces(lines: Sequence[str]) -> bool:
+    """Whether frames are stamped one by one: no program does, so a collector stamped these lines,
+    whatever else was pasted beside them."""
+    return sum(map(bool, _matches(_FRAME, lines))) > 1
 
 
 def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> list[re.Match[str] | None]:
