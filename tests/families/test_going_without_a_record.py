@@ -167,3 +167,34 @@ def test_where_the_log_ends_with_what_it_raised(tmp_path: Path) -> None:
         "    main()\nKeyError: 'text'"
     )
     assert judged(tmp_path, text=log(LASTED_S, end=raised)).code != "G1"
+
+
+QUEUED = (
+    "{at:%a %b %d %H:%M:%S} UTC {at:%Y}\n"
+    " JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"
+    " 3391 gpu llm iyer R 1:00:00 2 n[0-1]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log_s", "odd", "going"),
+    [
+        (LASTED_S - 300, {}, True),
+        (LASTED_S - 1500, {}, False),
+        (LASTED_S - 300, dict.fromkeys(range(8), 280.0), False),
+        (LASTED_S - 300, {5: 95.0}, False),
+    ],
+    ids=["copied before", "long before", "all wait", "one is idle"],
+)
+def test_a_log_that_was_copied_before_the_queue_was_asked(
+    tmp_path: Path, log_s: int, odd: dict[int, float], *, going: bool
+) -> None:
+    """What the GPUs draw tells whether the run stood still when no more of its log is there."""
+    queued = QUEUED.format(at=BEGAN + timedelta(seconds=LASTED_S))
+    (tmp_path / "squeue.txt").write_text(queued)
+    since_s = log_s - 60
+
+    verdict = judged(tmp_path, told="", text=log(log_s), odd=odd, since_s=since_s)
+
+    assert (verdict.code == "G1") is going
+    assert not going or verdict.confidence < 0.8

@@ -66,7 +66,7 @@ from flatline.judging.throughput import (
 from flatline.judging.timeline import usual
 from flatline.judging.trained_step import trained_well
 from flatline.judging.uneven import uneven
-from flatline.judging.unrecorded import drew_on, still_at_work
+from flatline.judging.unrecorded import drew_on, still_at_work, worked_on
 from flatline.judging.unsettled import LEFT_OUT, unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Match, Step
 
@@ -403,7 +403,9 @@ def _news(facts: Facts, record: Cite) -> Claim | None:
     drew = drew_on(facts, seen, since) if isinstance(since, LogCite) else None
     loading_s = LOADING_S if at_most or drew else 0.0
     if silent_s - loading_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s, LOOKED_S):
-        return None
+        drew = worked_on(facts, seen) if since is None else None
+        if drew is None:
+            return None
     if since is not None and silent_s < -max(seen.interval_s, _rounded(seen, since)):
         return None  # steps that took less than they say
     how = (

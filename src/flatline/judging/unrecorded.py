@@ -41,6 +41,8 @@ BEFORE_IT_RAN = frozenset(
 controllers, Kubeflow's trainer, cluster-autoscaler, multus)."""
 DRAWS = WORK[:2]
 """What falls where a GPU waits; utilisation does not."""
+COPIED_S = 900.0
+"""From the copy of a log to when the rest was collected by hand: a judgement."""
 INTERVALS, LEAST_S = 2.0, 120.0
 """Of progress, within which the metrics and the log end: a step may be under way, and a level is
 told from some samples."""
@@ -99,6 +101,20 @@ def drew_on(facts: Facts, seen: Pace, since: LogCite) -> Claim | None:
         return None
     within_s = max(LEAST_S, (end - seen.at).total_seconds())
     return _working(facts, max(since.at, facts.window[0]).timestamp(), end.timestamp(), within_s)
+
+
+def worked_on(facts: Facts, seen: Pace) -> Claim | None:
+    """That the GPUs worked on from the last progress of a dated log, some minutes before it was
+    looked at, to where the metrics end: what lies there is a copy from before."""
+    track, now = facts.main_track(facts.last.n), facts.now
+    if track is None or now is None or facts.window is None:
+        return None
+    first, end = track.time(track.of_attempt(facts.last.n)[0]), facts.window[1]
+    away_s, beyond_s = (now - seen.at).total_seconds(), (now - end).total_seconds()
+    if first is None or not 0 < away_s <= COPIED_S or beyond_s > LEAST_S:
+        return None
+    within_s = max(LEAST_S, (end - seen.at).total_seconds())
+    return _working(facts, max(first, facts.window[0]).timestamp(), end.timestamp(), within_s)
 
 
 def _started(facts: Facts) -> LogCite | None:
