@@ -61,6 +61,7 @@ def test_the_long_form_is_dated() -> None:
         "# 2026-04-14 07:20:40 UTC",
         "2026-04-14T07:20:40+00:00",
         "date: 2026-04-14 07:20:40",
+        "# taken 2026-04-14 07:20:40 UTC on login-2",
     ],
 )
 def test_what_date_printed_above(date: str) -> None:

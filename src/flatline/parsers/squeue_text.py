@@ -53,10 +53,12 @@ _DATE = re.compile(
     r"(?: [A-Z]{1,5}| [+-]\d\d)? (\d{4})"
 )
 _ISO = re.compile(
-    r"(?:# ?)?(?:date[^:|]{0,30}: )?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)"
-    r"(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?"
+    r"(?:# ?)?(?:date[^:|]{0,30}: |(?:taken|captured|collected|as of|at)\b[^:|\d]{0,20} )?"
+    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?"
+    r"(?: (?:on|from|at) [\w.-]{1,80})?"
 )
-"""The same as a script asks `date` for it: `date -u +'%F %T %Z'`, `date -Is`."""
+"""The same as a script asks `date` for it, `date -u +'%F %T %Z'`, `date -Is`, or as somebody
+notes it."""
 _DEFAULTS = (
     f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split(),
     f"JOBID PARTITION NAME USER STATE TIME TIME_LIMIT NODES {_LAST}".split(),
