@@ -53,6 +53,17 @@ def own_clock(track: Track, span: Sequence[int]) -> Mapping[int, float]:
     return _spread(track, known)
 
 
+def told_beside(track: Track, span: Sequence[int]) -> Mapping[int, float]:
+    """What each step took by a line of its own, where a bar is drawn beside: its rate is a moving
+    average, or the mean since it began."""
+    drawn = any(isfinite(track.since_s[i]) for i in span)
+    return {
+        track.steps[i]: track.step_s[i]
+        for i in span
+        if drawn and track.step_s[i] > 0 and not isfinite(track.since_s[i])
+    }
+
+
 def _spread(track: Track, known: Sequence[int]) -> Mapping[int, float]:
     anchors = [known[0]]
     for before, i in pairwise(known):

@@ -24,7 +24,7 @@ from flatline.judging.by_dates import laid_by_dates
 from flatline.judging.by_steps import MOST_SLACK, laid, spent
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import claim
-from flatline.judging.own_clock import own_clock
+from flatline.judging.own_clock import own_clock, told_beside
 from flatline.judging.rounded import far_apart
 from flatline.judging.timeline import Timeline, instant, timeline
 from flatline.model import Cite, Claim
@@ -308,11 +308,13 @@ def _printed(
     """By the throughput or the step time that most of these points print."""
     blurred = _blurred(facts, track)
     kept = [i for i in _kept(facts, track, at) if i not in blurred]
+    told = told_beside(track, track.of_attempt(facts.last.n))
     for unit in units:
         column = track.throughput if unit == LOGGED else track.step_s
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
         if 2 * len(said) > len({track.steps[i] if track.steps[i] >= 0 else -i - 1 for i in kept}):
-            values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
+            values = [1 / told.get(track.steps[i], column[i]) if unit == "steps/s" else column[i]
+                      for i in said]  # fmt: skip
             return _made(track, at, list(zip(said, values, strict=True)), unit)
     return None
 
