@@ -74,10 +74,11 @@ ROSE = tuple(1e-6 * n for n in range(1, 31))
     ],
 )
 def test_a_rate_that_only_rose_through_a_warm_up_that_is_stated(tmp_path: Path, said: str) -> None:
-    verdict = completed(tmp_path, said, rates=ROSE)
+    for rates in (ROSE, (*ROSE[:15], *ROSE[14:29])):  # one is printed like the one before
+        verdict = completed(tmp_path, said, rates=rates)
 
-    assert (verdict.code, verdict.fault_class) == ("E3", "warm-up")
-    assert "rose to the last step" in verdict.headline
+        assert (verdict.code, verdict.fault_class) == ("E3", "warm-up")
+        assert "rose to the last step" in verdict.headline
 
 
 @pytest.mark.parametrize("said", ["lr 3e-5", "warmup_steps: 100"])

@@ -43,6 +43,8 @@ DECIDED_BY = (
 EXPLAINS: dict[str, str] = {}
 WARM_UP_POINTS = 8
 """A learning rate that only rose over so many printed values was still in its warm-up."""
+ALIKE = 0.1
+"""Of the values, so many may be printed as the one before: a judgement."""
 CARRIED_OUT = 0.9
 """Of the plan: not every step is printed."""
 HEAD_LINES = 2_000
@@ -174,7 +176,7 @@ def _planned_within(facts: Facts, track: Track, planned: int) -> Finding | None:
     if not said or last.step is None or any(steps < planned for steps, *_ in said):
         return None
     rates = [track.lr[i] for i in span if track.lr[i] == track.lr[i]]
-    if any(b <= a for a, b in pairwise(rates)):
+    if not _only_rose(rates):
         return None  # it heeds another
     steps, line, text = said[0]
     cite = LogCite(track.source, line, text, track.place)
@@ -186,6 +188,12 @@ def _planned_within(facts: Facts, track: Track, planned: int) -> Finding | None:
         summary=f"The run completed inside its warm-up of {steps} steps: it was planned for"
         f" {planned}",
     )  # fmt: skip
+
+
+def _only_rose(rates: Sequence[float]) -> bool:
+    """Values that are printed with few digits may look alike at times."""
+    alike = sum(a == b for a, b in pairwise(rates))
+    return alike <= ALIKE * len(rates) and not any(b < a for a, b in pairwise(rates))
 
 
 def _stated(facts: Facts, track: Track) -> list[tuple[int, int, str]]:
@@ -201,7 +209,7 @@ def _still_warming_up(facts: Facts, track: Track, planned: int) -> Finding | Non
     is stated; where none is, a schedule that was meant so does the same, and it is a warning."""
     span = [i for i in track.of_attempt(facts.last.n) if track.lr[i] == track.lr[i]]
     rates = [track.lr[i] for i in span]
-    if len(rates) < WARM_UP_POINTS or any(b <= a for a, b in pairwise(rates)):
+    if len(rates) < WARM_UP_POINTS or not _only_rose(rates):
         return None
     first, last = facts.point(track, span[0]), facts.point(track, span[-1])
     stated = next((one for one in _stated(facts, track) if one[0] >= planned), None)
