@@ -101,3 +101,23 @@ def test_a_pod_that_took_the_place_of_another(tmp_path: Path, pod: str, sure: bo
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, verdict.confidence >= 0.8) == ("F2", sure)
+
+
+@pytest.mark.parametrize(
+    ("first", "each_s", "sure"),
+    [(10, 3.4, False), (210, 6.1, False), (210, 3.5, True)],
+    ids=["far behind", "much slower", "as before"],
+)
+def test_a_rerun_that_is_not_as_the_try_before(
+    tmp_path: Path, first: int, each_s: float, sure: bool
+) -> None:
+    """Why it had to begin again is not all that is to be told of it."""
+    rerun = steps(first, first + 190).replace("3.4 s/it", f"{each_s} s/it")
+    loads = WENT_ON if first > 200 else "loading the data\n"
+    before = steps(10, 410) if first > 200 else steps(10, 410).replace("Saving", "Kept no")
+    (tmp_path / "slurm-88.out").write_text(before + LOST + loads + rerun)
+    (tmp_path / "sacct.txt").write_text(RECORD)
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence >= 0.8) == ("F1", sure)
