@@ -98,3 +98,34 @@ def test_what_was_over_at_once_long_before_is_doubted(
     assert (old.code, new.code) == (code, code)
     assert old.confidence < 0.8 <= new.confidence
     assert any("went on" in open_ for open_ in old.cannot_decide)
+
+
+FAULT = (
+    "NVRM: Xid (PCI:0000:5d:00): 31, pid=7001, name=python3, Ch 00000008, intr 00000000."
+    " MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_2 faulted @ 0x7f30_00000000."
+)
+WAITED = (
+    "[rank3]:[E0304 09:59:30.100200300 ProcessGroupNCCL.cpp:684] [Rank 3] Watchdog caught"
+    " collective operation timeout: WorkNCCL(SeqNum=4003, OpType=ALLREDUCE, NumelIn=1, NumelOut=1,"
+    " Timeout(ms)=1800000) ran for 1800066 milliseconds before timing out.\n"
+)
+RAISED = (
+    "2026-03-04 09:59:00 Traceback (most recent call last):\n"
+    '  File "/home/u/train.py", line 81, in step\n'
+    "    loss.backward()\n"
+    "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+)
+
+
+def test_a_programs_fault_before_the_job_began(tmp_path: Path) -> None:
+    """What a kernel told of another process half an hour before explains no time-out of two hours
+    later; where the program tells of it itself, or nothing tells of another failure, it counts."""
+    for at, log, blamed in (
+        (-30, WAITED, False),
+        (-30, RAISED, True),
+        (-30, "", True),
+        (119, WAITED, True),
+    ):
+        told = verdict(tmp_path, (at, FAULT), log=log)
+
+        assert ("A3" in {judged.finding.code for judged in told.findings}) is blamed

@@ -31,6 +31,8 @@ STORAGE_BACK, LINK_DOWN, LINK_UP = "storage-back", "link-down", "link-up"
 ENDED_OTHERWISE = ("running", "completed", "timeout", "node_fail", "preempted")
 LASTING = ("B2",)
 """Families of what lasts by itself: a GPU that failed stays failed until it is reset."""
+PROGRAMS = "A3"
+"""The family of what a kernel tells of a program's own fault: it ends that process alone."""
 _INTERFACE = re.compile(
     r"(\S+?):? (?:NIC )?Link (?:is )?(?:down|up)\b|for interface ([^\s,]+)"
     r"|(\S+): port:? \d{1,2} (?:state:? |link )(?:down|active)\b",
@@ -129,11 +131,26 @@ def _first_of_its_own(facts: Facts) -> datetime | None:
 def of_another_time(facts: Facts, match: Match) -> bool:
     """Whether a kernel's line from long before the end can have ended no run that goes on, came to
     its end or was ended by its scheduler, of which nothing else tells of a failure about then."""
-    if facts.disposition not in ENDED_OTHERWISE or len(facts.attempts) > 1:
+    if len(facts.attempts) > 1:
         return False
+    if facts.disposition not in ENDED_OTHERWISE:
+        return _of_an_earlier_process(facts, match)
     end = facts.now if facts.disposition == "running" else facts.lived[1]
     lasts = match.signature.family in LASTING
     return end is not None and not lasts and _alone(facts, match.cite, end)
+
+
+def _of_an_earlier_process(facts: Facts, match: Match) -> bool:
+    """Whether a kernel told of what a program did, well before the record has this one begin, and
+    its own log dates a failure long after.  The process that did it is told so at once and prints
+    it, whatever zone the kernel's times are in; one that was killed says nothing."""
+    at, end = match.cite.at, facts.lived[1]
+    begins = [row.started_at for row in facts.jobs if row.started_at]
+    if match.signature.family != PROGRAMS or at is None or end is None or not begins:
+        return False
+    own = facts.memo("bygone.failures", _dated)
+    later = bool(own) and own[0] > at + SETTLED
+    return later and min(begins) - at > SETTLED and _alone(facts, match.cite, end)
 
 
 def _alone(facts: Facts, cite: LogCite, end: datetime) -> bool:
