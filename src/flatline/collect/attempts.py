@@ -17,6 +17,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from flatline.collect.events import LogEvents
+from flatline.collect.stamped_names import failed_starts
 from flatline.collect.unnamed import telling
 from flatline.facts import Marker
 from flatline.logs.places import PREVIOUS
@@ -89,6 +90,7 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
         times = [t for track in events.tracks.values() for t in track.at if t == t]
         if times:
             spans.append((min(times), max(times), events.source))
+    spans += failed_starts([events for _, _, events in logs], {source for *_, source in spans})
     if not spans:
         told = [events for _, _, events in logs]
         return _by_container(told) or _by_number(told) or _by_job(told)
