@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from flatline.facts import LOG, Facts
+from flatline.judging.by_endpoint import by_endpoint
 from flatline.judging.pods_read import pods_read
 from flatline.judging.timeline import by_host, instant
 from flatline.model import Claim, LogCite, Place
@@ -52,10 +53,10 @@ def _measured(facts: Facts) -> tuple[str, ...]:
 
 
 def host_of_log(facts: Facts, source: str) -> str | None:
-    """By its name, which may be that of a pod that was listed or whose GPUs were read, by its
-    first line that names a host of the run or, of a log that says which node it is and names no
-    other, by the host that srun says the task of that number was on, or by the node of that number
-    where the first one is the master."""
+    """By its name, which may be that of a pod that was listed or whose GPUs were read, or like
+    that of the host at which all meet, by its first line that names a host of the run or, of a log
+    that says which node it is and names no other, by the host that srun says the task of that
+    number was on, or by the node of that number where the first one is the master."""
     stem = PurePosixPath(source).stem
     named = named_after(source, known_hosts(facts))
     if named is None:
@@ -63,6 +64,7 @@ def host_of_log(facts: Facts, source: str) -> str | None:
         named = node if (node := facts.node_of(pod)) != pod else None
     if named is None and facts.job is None and (read := pods_read(facts)):
         named = read.get(named_after(source, tuple(read)) or "")
+    named = named or by_endpoint(facts).get(source)
     if named is not None:
         return named
     lines = facts.lines(source, 1, HEAD_LINES)

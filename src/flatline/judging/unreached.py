@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from flatline.errors import FormatError
 from flatline.facts import LOG, Facts
+from flatline.judging.by_endpoint import by_endpoint
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.named_logs import ELSEWHERE, host_of_log, hosts_with_logs, known_hosts
 from flatline.judging.registration import never_came, said_to_go
@@ -156,9 +157,8 @@ def _all(facts: Facts, hosts: set[str]) -> bool:
     tasks = {e.place.task for e in _ended(facts) if e.place.task is not None}
     if facts.job is None and tasks == set(range(len(hosts))) and set(facts.hosts) <= hosts:
         return True
-    return hosts == set(facts.hosts or hosts) and len(hosts) == len(
-        facts.hosts or facts.log_files(LOG)
-    )
+    logs = by_endpoint(facts) or facts.log_files(LOG)
+    return hosts == set(facts.hosts or hosts) and len(hosts) == len(facts.hosts or logs)
 
 
 def _not_registered(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
