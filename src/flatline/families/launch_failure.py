@@ -70,6 +70,7 @@ _ITS_OWN = re.compile(
     r"|\bkernel module\b|\bnvidia-container-cli\b|\bloop device\b|/dev/(?:loop|fuse|nvidia)"
 )
 """What a host has of its own: who asks for what nobody has is seldom alone in it."""
+_OF_A_DISK = re.compile(r"(?i)\bread-only file ?system\b|\binput/output error\b|\bEROFS\b|\bEIO\b")
 _LABEL = re.compile(r"\s*\d{1,6}: ")
 """Of a task, as `srun -l` puts it before each line: the same words of two tasks are the same."""
 BESIDE = 12
@@ -151,10 +152,11 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     if host is None or found.culprits or found.scope == "all" or of_the_job:
         return found, ()
     lacks = unmounted(facts, host, _around(facts, found))
-    driver = _its_driver(facts, found, host)
+    driver, disk = (look(facts, found, host) for look in (_its_driver, _its_disk))
     if (
         lacks is None
         and driver is None
+        and disk is None
         and _ended_too(facts, found, host)
         and _of_all_hosts(facts, found)
     ):
@@ -168,6 +170,8 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
         why = claim(f"By its {told} {host} has not mounted what was looked for", lacks)
     elif driver is not None:
         why = claim(f"By its own log {host} has parts of its driver of different versions", driver)
+    elif disk is not None:
+        why = claim(f"By its own log {host} has a disk or a file system that fails", disk)
     else:
         if found.first.attribution == "job":
             found = replace(found, first=replace(found.first, attribution="unknown"))
@@ -179,16 +183,24 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
 def _its_driver(facts: Facts, found: Lead, host: str) -> LogCite | None:
     """Where a kernel says that its driver's parts do not fit, as no other host's does, and the
     container's GPUs are what was not set up."""
-    said = [
-        m.cite
-        for m in facts.matches
-        if m.signature.id == MISMATCH
-        and m.cite.source in facts.kernel_files
-        and not facts.outside(m.cite)
-    ]
-    hosts = {facts.node_of(cite.place.host) if cite.place.host else None for cite in said}
     asked = any("nvidia" in text.lower() for text in _around(facts, found))
-    return said[-1] if asked and hosts == {host} else None
+    told = [m.cite for m in facts.matches if m.signature.id == MISMATCH]
+    return _of_its_kernel_alone(facts, told, host) if asked else None
+
+
+def _its_disk(facts: Facts, found: Lead, host: str) -> LogCite | None:
+    """Where a kernel says that a disk failed or is written to no more, as no other host's does,
+    and what was not set up could not be written or read.  What is read-only in an image is so on
+    every host."""
+    asked = any(map(_OF_A_DISK.search, _around(facts, found)))
+    told = [m.cite for m in facts.tagged("local-disk")]
+    return _of_its_kernel_alone(facts, told, host) if asked else None
+
+
+def _of_its_kernel_alone(facts: Facts, told: Sequence[LogCite], host: str) -> LogCite | None:
+    said = [c for c in told if c.source in facts.kernel_files and not facts.outside(c)]
+    hosts = {facts.node_of(cite.place.host) if cite.place.host else None for cite in said}
+    return said[-1] if hosts == {host} else None
 
 
 def _counts_nodes(facts: Facts, found: Lead, left: set[int | None], host: str) -> bool:
