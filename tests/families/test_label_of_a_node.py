@@ -45,3 +45,27 @@ def test_the_host_whose_tasks_left(
     hosts = {place.host for place in verdict.culprits}
     assert verdict.code == "F4"
     assert hosts == ({named} if named else set()) or (named is None and hosts == {host})
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("Error: mounting storage for container 90ab3f21c7de: creating overlay mount to"
+         " /tmp/7_hpc/storage/overlay/90ab/merged: no space left on device", "F4"),
+        ("Error: configure storage: kernel does not support overlay fs: 'overlay' is not"
+         " supported over nfs", "F4"),
+        ("ERRO[0000] Unmounting /tmp/7_hpc/storage/overlay/90ab/merged: invalid argument", None),
+    ],
+    ids=["full", "no overlay there", "as it tidied up"],
+)  # fmt: skip
+def test_storage_of_podman_on_one_host(tmp_path: Path, said: str, code: str | None) -> None:
+    """What the container's storage could not be mounted from is the one host's whose tasks left."""
+    (tmp_path / "slurm-44.out").write_text(
+        f"{said}\nsrun: error: h4: tasks 24-31: Exited with exit code 125\n"
+        "srun: Terminating StepId=44.0\n"
+    )
+    (tmp_path / "sacct.psv").write_text(SACCT.replace("1:0", "125:0"))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert {place.host for place in verdict.culprits} == ({"h4"} if code else set())
