@@ -59,7 +59,7 @@ def test_the_host_whose_tasks_left(
     ids=["full", "no overlay there", "as it tidied up"],
 )  # fmt: skip
 def test_storage_of_podman_on_one_host(tmp_path: Path, said: str, code: str | None) -> None:
-    """What the container's storage could not be mounted from is the one host's whose tasks left."""
+    """A container whose storage could not be mounted is of the one host whose tasks left."""
     (tmp_path / "slurm-44.out").write_text(
         f"{said}\nsrun: error: h4: tasks 24-31: Exited with exit code 125\n"
         "srun: Terminating StepId=44.0\n"
