@@ -62,6 +62,12 @@ def test_the_long_form_is_dated() -> None:
         "2026-04-14T07:20:40+00:00",
         "date: 2026-04-14 07:20:40",
         "# taken 2026-04-14 07:20:40 UTC on login-2",
+        "# 2026-04-14 07:20:40 UTC  squeue -u mira -o '%.10i %.9P %.8j %.8u %.2t %.10M %.6D %R'",
+        "# Tue Apr 14 07:20:40 UTC 2026: squeue --me",
+        "2026-04-14 07:20:40 $ squeue",
+        "# squeue -u mira  (2026-04-14 07:20:40 UTC)",
+        "# squeue at 2026-04-14T07:20:40Z",
+        "Every 2.0s: squeue --me            login01: Tue Apr 14 07:20:40 2026",
     ],
 )
 def test_what_date_printed_above(date: str) -> None:
@@ -94,6 +100,7 @@ DATED = "Wed Apr  8 23:17:58 UTC 2026\n"
             False,
         ),
         ("2026-04-14 07:20:40 step 3 loss 0.5\n", False),
+        ("2026-04-14 07:20:40 squeue of batches full\nstep 3 loss 0.5\n", False),
         ("12 train loss at R 01:28:15 8 x\n0.3 0.4\n", False),
         ("JobID|State\n7|RUNNING\n", False),
         ("step loss\n7 0.1\n", False),

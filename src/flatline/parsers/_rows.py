@@ -74,9 +74,13 @@ def _binary(data: bytes) -> bool:
     return b"\0" in data[:4096]
 
 
-def shown(text: str, command: re.Pattern[str]) -> Iterator[str]:
-    """The lines of what a command printed, without itself as a terminal shows it."""
-    return (line for line in _lines(text) if line.strip() and not command.fullmatch(line))
+def shown(
+    text: str, command: re.Pattern[str], but: Callable[[str], bool] | None = None
+) -> Iterator[str]:
+    """The lines of what a command printed, without itself as a terminal shows it; one that `but`
+    knows stays."""
+    said = (line for line in _lines(text) if line.strip())
+    return (line for line in said if not command.fullmatch(line) or (but and but(line)))
 
 
 def under_header(

@@ -6,11 +6,13 @@ which may: a row is cut into words, from the left up to the name and from the ri
 checked by its id, state and time.  A name or a user is cut at its column's width by squeue itself.
 
 A table without a header is read where all its rows fit the default columns.  The date line of
-`squeue -l`, or what `date` printed above, gives `Records.now`, and with TIME when a job began; a
+`squeue -l`, or what `date` printed above, alone or with the command itself in one heading as
+scripts and `watch` write it, gives `Records.now`, and with TIME when a job began; a
 zone that `date` names is left out, as the times of the run's log state none either.  A job that is
 over is listed for minutes at most (`MinJobAge`), so a table says little of ends.
 
-Source: squeue(1), src/squeue/print.c, opts.c (the headers of its default, long and step formats).
+Source: squeue(1), src/squeue/print.c, opts.c (the headers of its default, long and step formats);
+watch(1), `output_header` of src/watch.c.
 """
 
 from __future__ import annotations
@@ -59,6 +61,12 @@ _ISO = re.compile(
 )
 """The same as a script asks `date` for it, `date -u +'%F %T %Z'`, `date -Is`, or as somebody
 notes it."""
+_HEADINGS = (
+    re.compile(r"([^|]{10,60}?):? (?:[$>%] ?)?squeue(?: .{0,300})?"),
+    re.compile(r"# ?squeue\b.{0,300}?[ (](\d{4}-\d\d-\d\d.{9,20}?|[A-Z][a-z]{2} .{16,30}?)\)?"),
+    re.compile(r"Every [\d.,]{1,9}s: squeue\b.{0,300}?: ([A-Z][a-z]{2} .{16,30})"),
+)
+"""A date and the command that was run then in one line."""
 _DEFAULTS = (
     f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split(),
     f"JOBID PARTITION NAME USER STATE TIME TIME_LIMIT NODES {_LAST}".split(),
@@ -86,7 +94,7 @@ def recognise(name: str, head: bytes) -> bool:
         return False
     whole = head[: head.rfind(b"\n") + 1] or head
     try:
-        lines = list(shown(decoded(whole), _PROMPT))
+        lines = list(shown(decoded(whole), _PROMPT, _is_date))
     except FormatError:
         return False
     lines = [line for line in lines if not _is_date(line)]
@@ -136,7 +144,7 @@ def _columns(line: str) -> list[str] | None:
 def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
     columns: Sequence[str] | None = None
     number = fitting = 0
-    for line in shown(decoded(data), _PROMPT):
+    for line in shown(decoded(data), _PROMPT, _is_date):
         if _is_date(line):
             yield None, _date(line)
         elif (found := _columns(line)) is not None:
@@ -216,14 +224,24 @@ def _job(row: Row, now: datetime | None, source: str) -> Job:
     )  # fmt: skip
 
 
-def _is_date(line: str) -> bool:
+def _dated(line: str) -> str:
+    """The words of a line; of one that heads the table with the command, those of its date."""
     text = " ".join(line.split())
+    for form in _HEADINGS if "squeue" in text else ():
+        found = form.fullmatch(text)
+        if found and (_DATE.fullmatch(found[1]) or _ISO.fullmatch(found[1])):
+            return found[1]
+    return text
+
+
+def _is_date(line: str) -> bool:
+    text = _dated(line)
     return (_DATE.fullmatch(text) or _ISO.fullmatch(text)) is not None
 
 
 def _date(line: str) -> datetime | None:
     """What `date` prints, None where the calendar has no such day."""
-    text = " ".join(line.split())
+    text = _dated(line)
     found, dated = _DATE.fullmatch(text), _ISO.fullmatch(text)
     if found is None:
         try:
