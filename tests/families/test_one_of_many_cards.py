@@ -63,6 +63,19 @@ def test_the_card_that_took_memory_with_the_job_and_ran_nothing(
     assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]
 
 
+def test_the_cancel_in_a_log_of_its_own(tmp_path: Path) -> None:
+    """Standard error that holds nothing but the scheduler's words dates nothing of the program."""
+    *own, cancel = LOG.splitlines(keepends=True)
+    (tmp_path / "job.err").write_text(cancel)
+    (tmp_path / "job.log").write_text("".join(own))
+    (tmp_path / "sacct.txt").write_text(SACCT)
+    (tmp_path / "metrics.prom").write_text(exposition({2: (60, 17 * GIB)}))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C3", True)
+    assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]
+
+
 @pytest.mark.parametrize(
     ("held", "busy"),
     [

@@ -65,8 +65,8 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
     said = [text for text in above if text.strip() and not text.startswith(SLURMS)]
     own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
     at = _STAMP.search(told.cite.text)
-    if said and not any(map(_STAMP.search, said)):
-        return None
+    if not any(map(_STAMP.search, said)) and (said or first == 1):
+        return None  # or it says nothing there: standard error of its own
     if own is None or at is None:
         return 0.0
     before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])
