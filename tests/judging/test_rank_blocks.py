@@ -59,6 +59,33 @@ def test_a_list_of_first_ranks(
     assert placed(tmp_path, files, 6, cards) == place
 
 
+RANGES = "n1 ranks 0-3\nn2 ranks 4-7\nn3 ranks 8-11\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "record", "place"),
+    [
+        (RANGES, True, Place("n2", gpu="2", rank=6)),
+        ("# 6\n" + RANGES, False, Place("n2", gpu="2", rank=6)),
+        ("rank 8-11: n3\nrank 0-3: n1\nrank 4-7: n2\n", False, Place("n2", gpu="2", rank=6)),
+        ("n1 ranks 0-3\nn2 ranks 4-7\n", False, Place(rank=6)),
+        ("n1 ranks 0-1\nn2 ranks 2-7\nn3 ranks 8-11\n", False, Place(rank=6)),
+        ("n1 ranks 0-3\nn9 ranks 4-7\nn3 ranks 8-11\n", True, Place(rank=6)),
+        ("n1 ranks 0-3\nn1 ranks 4-7\nn3 ranks 8-11\n", False, Place(rank=6)),
+        (RANGES + "of yesterday\n", False, Place(rank=6)),
+    ],
+    ids=["on record", "no record", "the ranks first", "of a smaller run", "not alike",
+         "another host than on record", "one host twice", "something else"],
+)  # fmt: skip
+def test_a_list_of_the_ranks_of_each_host(
+    tmp_path: Path, rows: str, record: bool, place: Place
+) -> None:
+    """A program's own word on how many ranks there are shows that the list is whole."""
+    size = "using world size: 12, data-parallel size: 12, tensor-model-parallel size: 1\n"
+    files = {"train.log": TORCHRUN + size + "step 1 loss 2\n" * 3, "hosts.txt": rows}
+    assert placed(tmp_path, files | ({"sacct.txt": RECORD} if record else {}), 6) == place
+
+
 def pods(ranks: dict[int, range]) -> dict[str, str]:
     listed = "NAME   READY   STATUS   RESTARTS   AGE   IP   NODE   NOMINATED NODE\n" + "".join(
         f"fit-worker-{n}   1/1   Running   0   31m   10.9.0.{n}   n{n + 1}   <none>\n"

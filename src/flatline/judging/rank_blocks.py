@@ -1,6 +1,6 @@
 """
-Host and card of a rank by the block that it is in: a list of the first rank of each host, or logs
-of one host each, in which as many ranks speak.
+Host and card of a rank by the block that it is in: a list of the first rank of each host, or of
+the ranks of each, or logs of one host each, in which as many ranks speak.
 
 The card is that of the rank's number on its host, where there are as many cards as ranks and what
 starts the ranks, or the program, gives them out so: torchrun's users and Megatron-LM take
@@ -28,6 +28,13 @@ _HEADER = re.compile(
     r"(?i)\W{0,4}(?:(?:first|start|base)[ _-]?)?rank[\s,|:]+(?:host|node)(?:name)?\s*$"
 )
 _ROW = re.compile(r"\s*(\d{1,6})[\s,|:]+([A-Za-z][\w.-]{0,252})\s*$")
+_RANGE = re.compile(
+    r"(?i)\s*(?P<host>[a-z][\w.-]{0,252})[\s,|:=]{1,8}ranks?[\s:=]{1,4}(?P<first>\d{1,6})"
+    r"(?: ?(?:-|\.\.\.?|to) ?)(?P<last>\d{1,6})\s*$"
+    r"|\s*ranks?[\s:=]{1,4}(?P<from>\d{1,6})(?: ?(?:-|\.\.\.?|to) ?)(?P<to>\d{1,6})"
+    r"[\s,|:=]{1,8}(?:(?:on|host|node)[\s:=]{1,4})?(?P<on>[a-z][\w.-]{0,252})\s*$"
+)
+"""`node7 ranks 0-7` and `ranks 0-7: node7`."""
 _BY_NUMBER = re.compile(r"\btorchrun\b|torch[./]distributed[./](?:run|launch)\b")
 MEGATRON = "megatron-"
 
@@ -65,6 +72,8 @@ def in_its_block(facts: Facts, found: Finding | None) -> Finding | None:
 def _blocks(facts: Facts) -> tuple[Block, ...]:
     """One for each host of the run, all of one size and together all ranks from nought; none where
     that is not so."""
+    if ranges := _ranged(facts):
+        return ranges
     if not 1 < len(facts.hosts) <= MOST_HOSTS:
         return ()
     for told in (_listed(facts), _spoken(facts)):
@@ -78,6 +87,44 @@ def _blocks(facts: Facts) -> tuple[Block, ...]:
         if size > 1 and alike and held and beyond < size * len(blocks):
             return tuple(blocks)
     return ()
+
+
+def _ranged(facts: Facts) -> tuple[Block, ...]:
+    """By a list of the ranks of each host that is a file of its own and tells of the whole run: of
+    as many ranks as that has, or where that is not known of just its hosts.  None where two such
+    lists differ."""
+    told: dict[tuple[tuple[str, int, int], ...], list[Block]] = {}
+    for read in facts.log_files(LOG):
+        if not 1 < read.lines <= LISTED:
+            continue
+        rows = [
+            (LogCite(read.source, line, text), _RANGE.match(text))
+            for line, text in enumerate(facts.lines(read.source, 1, read.lines), 1)
+            if text.strip() and not text.lstrip().startswith("#")
+        ]
+        found = [_range(facts, cite, row) for cite, row in rows if row is not None]
+        if found and len(found) == len(rows):
+            told[tuple((one.host, one.first, one.size) for one in found)] = found
+    blocks = sorted(*told.values(), key=lambda one: one.first) if len(told) == 1 else []
+    return tuple(blocks) if _whole(facts, blocks) else ()
+
+
+def _range(facts: Facts, cite: LogCite, row: re.Match[str]) -> Block:
+    host, first, last = (row[a] or row[b] for a, b in (("host", "on"), ("first", "from"),
+                                                       ("last", "to")))  # fmt: skip
+    return Block(facts.node_of(host), int(first), int(last) - int(first) + 1, cite)
+
+
+def _whole(facts: Facts, blocks: list[Block]) -> bool:
+    """Whether these are alike, from nought on, and all of the run."""
+    size, hosts = (blocks[0].size if blocks else 0), {one.host for one in blocks}
+    alike = [(one.first, one.size) for one in blocks] == [
+        (n * size, size) for n in range(len(blocks))
+    ]
+    ranks = size * len(blocks)
+    known = ranks == facts.world_size if facts.world_size else hosts == {*facts.hosts}
+    heard = max(facts.ranks, default=0) < ranks and hosts >= {*facts.hosts}
+    return size > 1 and alike and known and heard and 1 < len(hosts) == len(blocks) <= MOST_HOSTS
 
 
 def _listed(facts: Facts) -> Iterator[Block]:
