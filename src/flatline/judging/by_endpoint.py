@@ -24,14 +24,13 @@ _ENDPOINT = re.compile(
 
 def by_endpoint(facts: Facts) -> dict[str, str]:
     """The host of each such log; empty where the run's hosts are named."""
-    return facts.memo("by_endpoint", _by_endpoint)
+    return {} if facts.hosts else facts.memo("by_endpoint", _by_endpoint)
 
 
 def _by_endpoint(facts: Facts) -> dict[str, str]:
     series: dict[str, list[str]] = defaultdict(list)
-    if not facts.hosts:
-        for read in facts.log_files(LOG)[:MOST]:
-            series[_DIGITS.sub("#", read.source)].append(read.source)
+    for read in facts.log_files(LOG)[:MOST]:
+        series[_DIGITS.sub("#", read.source)].append(read.source)
     told = [found for logs in series.values() if len(logs) > 1 and (found := _named(facts, logs))]
     return told[0] if len(told) == 1 else {}
 
