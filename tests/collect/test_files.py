@@ -62,6 +62,7 @@ def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
         pytest.param("anything", GOES_ON + STEPS, LOG, id="shown-before-steps"),
         pytest.param("anything", JOURNAL, KERNEL, id="a-hosts-journal"),
         pytest.param("anything", JOURNAL + SERVICE, LOG, id="a-service-among-it"),
+        pytest.param("anything", JOURNAL + SERVICE[:50], LOG, id="a-few-lines-of-a-service"),
         pytest.param("anything", SEGFAULT, KERNEL, id="a-process-of-a-host"),
         pytest.param("dmesg-n12.txt", TAINTED, KERNEL, id="named-a-kernel-s"),
         pytest.param("n12.txt", TAINTED, LOG, id="named-otherwise"),

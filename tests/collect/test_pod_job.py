@@ -150,9 +150,18 @@ def test_the_nodes_of_all_pods_of_its_job(own: str, world: str, held: tuple[str,
         (pod("sum-raycluster-x7k2p-worker-a-zz9qq", "Running", job="sum"), "unknown"),
         (pod("raycluster-x7-head-bb2qq", "Running", outlives=True), "unknown"),
         (pod("sum-raycluster-x7k2p-worker-a-zz9qq", "OOMKilled"), "out_of_memory"),
+        (pod("ray-hgx-0", "Running"), "unknown"),
+        (pod("chest-x-ray-worker-0", "Running"), "running"),
         (pod("sum-worker-0", "Running"), "running"),
     ],
-    ids=["of a RayJob", "of its kind", "that was killed", "of another operator"],
+    ids=[
+        "of a RayJob",
+        "of its kind",
+        "that was killed",
+        "called so",
+        "of X-rays",
+        "of another operator",
+    ],
 )
 def test_a_ray_cluster_runs_on(one: Pod, disposition: str) -> None:
     """When what it was asked to do is over."""

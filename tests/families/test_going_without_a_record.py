@@ -179,10 +179,10 @@ QUEUED = (
 @pytest.mark.parametrize(
     ("log_s", "odd", "going"),
     [
-        (LASTED_S - 300, {}, True),
-        (LASTED_S - 1500, {}, False),
-        (LASTED_S - 300, dict.fromkeys(range(8), 280.0), False),
-        (LASTED_S - 300, {5: 95.0}, False),
+        (LASTED_S - 130, {}, True),
+        (LASTED_S - 300, {}, False),
+        (LASTED_S - 130, dict.fromkeys(range(8), 280.0), False),
+        (LASTED_S - 130, {5: 95.0}, False),
     ],
     ids=["copied before", "long before", "all wait", "one is idle"],
 )

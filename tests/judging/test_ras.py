@@ -109,3 +109,16 @@ def test_a_run_that_nothing_else_tells_of(tmp_path: Path, answers: str, code: st
 
     assert verdict.code == code
     assert verdict.confidence < 0.8
+
+
+def test_a_copy_of_an_answer_is_no_second_look(tmp_path: Path) -> None:
+    (tmp_path / "copied").mkdir()
+    (tmp_path / "copied" / "ncclras.txt").write_text(BEHIND)
+
+    assert told(tmp_path, BEHIND, "started\n").code is None
+
+
+def test_two_looks_in_files_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "ncclras-1.txt").write_text(BEHIND.replace("(0.00s)", "(0.01s)"))
+
+    assert told(tmp_path, BEHIND, "started\n").code == "C2"

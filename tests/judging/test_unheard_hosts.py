@@ -45,6 +45,7 @@ def confident(folder: Path, logs: Sequence[Sequence[int]], line: str = TIMED_OUT
         ([[0], [8], [16]], True),
         ([range(8)], True),
         ([(), range(16, 24)], False),
+        ([(), range(3, 6)], True),
     ],
     ids=[
         "a host unheard",
@@ -53,6 +54,7 @@ def confident(folder: Path, logs: Sequence[Sequence[int]], line: str = TIMED_OUT
         "one rank each",
         "one",
         "the last alone",
+        "some of one log",
     ],
 )
 def test_hosts_that_nothing_is_heard_of(

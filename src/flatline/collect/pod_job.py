@@ -37,7 +37,7 @@ _NUMBERED = re.compile(r"(?P<stem>[a-z0-9.-]{1,200}?)(?:-\d{1,4}){1,3}(?:-[a-z0-
 _DRAWN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """What Kubernetes ends a name with that it draws (apimachinery/pkg/util/rand)."""
 
-_OF_RAY = re.compile(r"(?:^|-)(?:raycluster-.{1,200}-(?:head|worker)(?:-|$)|ray-)")
+_OF_RAY = re.compile(r"(?:^|-)(?:raycluster-.{1,200}-(?:head|worker)(?:-|$)|(?<!x-)ray-)")
 """KubeRay's, as it names the cluster of a RayJob and those of its examples, and what is called
 Ray's by whom else."""
 

@@ -40,6 +40,12 @@ _SYSTEM = re.compile(
     re.MULTILINE,
 )
 """A host's own journal: its kernel and its daemons."""
+_PROGRAM = re.compile(
+    rb"^\S[^\n\[]{8,300}? (?:python[\d.]*|torchrun|accelerate|train[\w.-]*|bash|sh|docker|podman)"
+    rb"(?:\[\d+\])?: ",
+    re.MULTILINE,
+)
+"""What a service of the host runs, whose output is in its journal."""
 _DAEMON = re.compile(
     rb"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:error: |debug\d?: {1,2}|info: )?"
     rb"(?:slurmctld version|slurmd version|CPUs=\d|sched: |_slurm_rpc|Node configuration|"
@@ -67,7 +73,8 @@ def text_kind(head: bytes, *, named: bool = False) -> str:
     # what one message goes on with dmesg indents: NVRM's on its versions has three such lines
     lines = max(1, head.count(b"\n") - head.count(b"\n "))
     kernel = len(_KERNEL.findall(head))
-    if kernel > lines / 2 or (kernel and len(_SYSTEM.findall(head)) > lines / 2):
+    journal = kernel and len(_SYSTEM.findall(head)) > lines / 2 and not _PROGRAM.search(head)
+    if kernel > lines / 2 or journal:
         return KERNEL
     timed = len(_KERNEL_TIMED.findall(head)) > lines / 2
     return KERNEL if timed and (named or _KERNEL_SAYS.search(head)) else LOG

@@ -409,7 +409,7 @@ def _news(facts: Facts, record: Cite) -> Claim | None:
     if since is not None and silent_s < -max(seen.interval_s, _rounded(seen, since)):
         return None  # steps that took less than they say
     how = (
-        "," if since is None
+        f",{' its GPUs worked on since,' if drew else ''}" if since is None
         else ", by what its steps say they took since a dated line," if isinstance(since, LogCite)
         else " at most, by what its steps say they took since the job began,"
     )  # fmt: skip

@@ -55,13 +55,15 @@ def own_clock(track: Track, span: Sequence[int]) -> Mapping[int, float]:
 
 def told_beside(track: Track, span: Sequence[int]) -> Mapping[int, float]:
     """What each step took by a line of its own, where a bar is drawn beside: its rate is a moving
-    average, or the mean since it began."""
-    drawn = any(isfinite(track.since_s[i]) for i in span)
-    return {
+    average, or the mean since it began.  Empty where that is told of less than half of the steps:
+    the two are not to be mixed."""
+    drawn = {track.steps[i] for i in span if isfinite(track.since_s[i])}
+    told = {
         track.steps[i]: track.step_s[i]
         for i in span
-        if drawn and track.step_s[i] > 0 and not isfinite(track.since_s[i])
+        if track.step_s[i] > 0 and not isfinite(track.since_s[i])
     }
+    return told if 2 * len(drawn & told.keys()) > len(drawn) else {}
 
 
 def _spread(track: Track, known: Sequence[int]) -> Mapping[int, float]:

@@ -103,10 +103,12 @@ def stuck(facts: Facts, code: str) -> Finding | None:
 
 
 def _behind(facts: Facts) -> Behind | None:
+    texts: dict[tuple[str, ...], str] = {}
+    for match in facts.tagged(TAG):
+        texts.setdefault(facts.lines(match.cite.source, 1, MOST_LINES), match.cite.source)
+    # a file that was copied tells of no second look
     answers = [
-        answer
-        for source in dict.fromkeys(match.cite.source for match in facts.tagged(TAG))
-        for answer in _answers(facts, source)
+        answer for text, source in texts.items() for answer in _answers(facts, source, text)
     ]
     if not answers:
         return None
@@ -157,10 +159,10 @@ def _cited(facts: Facts, source: str, lines: Sequence[int]) -> Iterator[LogCite]
     return (LogCite(source, line, facts.text(source, line), Place()) for line in lines)
 
 
-def _answers(facts: Facts, source: str) -> list[_Answer]:
+def _answers(facts: Facts, source: str, lines: Sequence[str]) -> list[_Answer]:
     """Each answer of a file begins with what version answers."""
     answers, groups, dead = [_Answer(source)], None, False
-    for line, text in enumerate(facts.lines(source, 1, MOST_LINES), 1):
+    for line, text in enumerate(lines, 1):
         if text.startswith("NCCL version ") and (answers[-1].counts or answers[-1].dead):
             answers.append(_Answer(source))
         if head := _OF.match(text):

@@ -11,6 +11,8 @@ from flatline.judging.waiting import Waiting
 from flatline.judging.watchdog_stuck import STUCK
 from flatline.model import Place
 
+OF_A_HOST = (4, 8, 16)
+"""GPUs that hosts have: where one log alone tells of a wait, other ranks in a row may be any."""
 BY_MONITOR = (
     "Whether it waited in a collective at all: its monitor says the same of a process in which"
     " another thread holds the GIL."
@@ -45,6 +47,8 @@ def unheard(facts: Facts, victims: Waiting) -> tuple[int, ...]:
     each = max((high - low + 1 for low, high in spans), default=0)
     if each == 1 and len(spans) > 1:
         each = gcd(*(low for low, _ in spans))
+    if len(spans) == 1 and each not in OF_A_HOST:
+        return ()
     if each < 2 or any(low // each != high // each for low, high in spans):
         return ()
     heard = {rank // each for rank in (*facts.ranks, *(low for low, _ in spans))}

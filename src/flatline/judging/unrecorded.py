@@ -41,8 +41,9 @@ BEFORE_IT_RAN = frozenset(
 controllers, Kubeflow's trainer, cluster-autoscaler, multus)."""
 DRAWS = WORK[:2]
 """What falls where a GPU waits; utilisation does not."""
-COPIED_S = 900.0
-"""From the copy of a log to when the rest was collected by hand: a judgement."""
+COPIED_S = 180.0
+"""From the copy of a log to when the rest was collected by hand: a judgement.  Who looks at a run
+that hangs finds its log silent for minutes, and one that computes little draws as much then."""
 INTERVALS, LEAST_S = 2.0, 120.0
 """Of progress, within which the metrics and the log end: a step may be under way, and a level is
 told from some samples."""
