@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flatline.collect import files
+from flatline.collect import files, text_kinds
 from flatline.errors import FormatError
 from flatline.parsers import (
     _rows,
@@ -83,6 +83,6 @@ def test_the_first_lines_are_those_of_the_whole(head: bytes) -> None:
 def test_what_may_be_no_log_is_looked_at() -> None:
     """What the patterns of kernels and daemons find has what they are asked by."""
     for head in heads():
-        ends = b"\n%b\n%b" % (head[: files.ENDS_BYTES], head[-files.ENDS_BYTES :])
-        if files._TELLING.search(ends):
-            assert b"kernel: " in ends or files._MAY_TELL.search(ends)
+        ends = b"\n%b\n%b" % (head[: text_kinds.ENDS_BYTES], head[-text_kinds.ENDS_BYTES :])
+        if text_kinds._TELLING.search(ends):
+            assert b"kernel: " in ends or text_kinds._MAY_TELL.search(ends)
