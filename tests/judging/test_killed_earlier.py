@@ -135,3 +135,30 @@ def test_native_code_that_fails_as_peers_end(
 
     assert told.code == "A2"
     assert ({place.host for place in told.culprits} == {"wk3"}) is first
+
+
+POD = (
+    "{}Z NET/IB: Got completion from peer 10.8.0.19<41022> with status=12 opcode=0 len=0 vendor err"
+    " 129 (Recv)\n{}Z   exitcode  : -6 (pid: 215)\n{}Z   traceback : Signal 6 (SIGABRT) received"
+    " by PID 215\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "first"),
+    [("20:49:51", True), ("20:30:00", False), ("20:52:00", False)],
+    ids=["once the last step was made", "steps before", "since the peers told"],
+)
+def test_only_the_kernel_tells_of_the_one_that_all_others_lost(
+    tmp_path: Path, at: str, first: bool
+) -> None:
+    """Its pod's own log ends without a word, and no record names its host."""
+    steps = STEPS.replace("2026-06-22 ", "2026-06-22T").replace(" step", "Z step")
+    times = ("2026-06-22T20:49:52", "2026-06-22T20:50:09", "2026-06-22T20:50:09")
+    (tmp_path / "ctr-0.log").write_text(steps + POD.format(*times))
+    (tmp_path / "ctr-1.log").write_text("2026-06-22T20:00:00Z rank 1 ready\n")
+    (tmp_path / "dmesg-wk3.txt").write_text(KILL.format(at))
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert ((verdict.code, verdict.fault_class) == ("A2", "cgroup-oom")) is first

@@ -457,3 +457,10 @@ def test_a_unit_behind_a_loss_is_the_next_numbers(line: str, took_s: float) -> N
     """And the loss no step's time."""
     (point,) = said(line)
     assert (point.loss, point.step_s) == (0.8042, took_s)
+
+
+def test_a_part_of_so_many_is_no_speed() -> None:
+    """The unit behind it names the number that follows."""
+    (point,) = plain.Reader().feed("step 50 loss 0.103 queue_depth 30/32 samples/s 836863")
+
+    assert (point.throughput, point.throughput_unit) == (836863.0, "samples/s")

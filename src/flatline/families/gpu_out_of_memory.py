@@ -35,10 +35,10 @@ from flatline.facts import Facts
 from flatline.judging.by_words import names_a_card
 from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
-from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
 from flatline.judging.memory import Filled, counted_card, filled
 from flatline.judging.occupied import occupied
+from flatline.judging.own_exits import own_exits
 from flatline.judging.steering import leave_out
 from flatline.judging.strays import several, size_bytes, stray
 from flatline.judging.tf_devices import card_of

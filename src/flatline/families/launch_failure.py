@@ -30,8 +30,8 @@ from dataclasses import replace
 from flatline.facts import Facts
 from flatline.judging.belonging import UNKNOWN
 from flatline.judging.claims import claim, distinct, name_places
-from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, shows, subject
+from flatline.judging.own_exits import own_exits
 from flatline.judging.steering import leave_out
 from flatline.judging.unmounted import unmounted
 from flatline.model import (

@@ -20,6 +20,7 @@ from flatline.judging.crashes import failures
 from flatline.judging.described import above_its_log
 from flatline.judging.echoes import echoes_of
 from flatline.judging.killed_earlier import killed_earlier, short_earlier
+from flatline.judging.killed_first import killed_first
 from flatline.judging.launched_order import killed_by_kernel
 from flatline.judging.rank_monitors import ended_by_monitor
 from flatline.judging.said_done import once_done
@@ -42,10 +43,6 @@ TERMINATED, OUTLIVED = 15, 0.62
 child alone was ended, by whom is not said."""
 BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
-SIGNALLED = 128
-"""Codes from here on are a shell's word on a signal."""
-LAST_CODE = 255
-"""Of -1, with which container runtimes and ssh leave; no signal is so high."""
 GONE, WATCHDOG = "process-gone", "nccl-watchdog-terminated"
 HELPER, WRAPPED_BY = 0.6, "kaldi-job-failed"
 """A recipe of Kaldi runs hundreds of jobs: that one was killed does not say that training was."""
@@ -55,6 +52,7 @@ _COMMAND = re.compile(
 )
 _PROCESS = re.compile(r"\((?:pid|process ID): (\d{1,9})\)")
 """An agent tells of each twice: as it sees it end, and in the summary that no time is put to."""
+_Process = tuple[str, int, str]
 _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
@@ -150,8 +148,10 @@ def kills(facts: Facts) -> Kills | None:
 def _kills(facts: Facts) -> Kills | None:
     found = [*_from_exits(facts), *_from_lines(facts)]
     oom, oom_cites = _oom(facts)
-    if not found and oom is not None and oom_cites:
-        found = [_from_oom(facts, oom_cites)]
+    alone = any(kill.fatal for kill in found)
+    sole = () if alone else killed_first(facts, [kill.cite for kill in found], oom_cites)
+    if oom is not None and (sole or (oom_cites and not found)):
+        found = [_from_oom(facts, sole or oom_cites)]
     if not found:
         return None
     fatal = [kill for kill in found if kill.fatal] or found
@@ -225,18 +225,22 @@ def _earliest(facts: Facts, found: list[Kill], oom: Iterable[Cite]) -> Kill:
     return best
 
 
+def _process(event: ProcessExit) -> _Process | None:
+    """Which of the processes that its launcher numbers."""
+    pid = _PROCESS.search(event.cite.text)
+    return (event.cite.source, event.attempt, pid[1]) if pid else None
+
+
 def _from_exits(facts: Facts) -> Iterable[Kill]:
-    first: dict[tuple[str, int, str], LogCite] = {}
+    first: dict[_Process, LogCite] = {}
+    ranked = {_process(event): event.place for event in facts.exits
+              if number(event.place) is not None}  # fmt: skip
     for event in facts.exits:
         alone = event.signal == TERMINATED and event.reporter == "subprocess"
-        pid = _PROCESS.search(event.cite.text)
-        told = (
-            first.setdefault((event.cite.source, event.attempt, pid[1]), event.cite)
-            if pid
-            else None
-        )
+        told = first.setdefault(own, event.cite) if (own := _process(event)) else None
+        place = ranked.get(own, event.place) if event.place == Place() and own else event.place
         if event.signal in _CLASSES or alone:
-            why_not = _before(facts, replace(event, cite=told or event.cite))
+            why_not = _before(facts, replace(event, cite=told or event.cite, place=place))
             named = event.first or event.reporter == "srun"
             sure = OUTLIVED if alone else 0.9 if named else 0.85
             yield Kill(
@@ -480,16 +484,3 @@ def _from_oom(facts: Facts, cites: tuple[Cite, ...]) -> Kill:
             if m.cite == cite and m.signature.origin in IN_ITS_OUTPUT)  # fmt: skip
     n = next(told, facts.last.n)
     return Kill(cite, place, None, at, n, fatal, "training was over", 0.9)
-
-
-def own_exits(facts: Facts, attempt: int) -> dict[Place, LogCite]:
-    """The places of processes that left with an error code of their own, and the lines that say
-    so: none that the launcher ended, nor any of which it names no place."""
-    return {
-        event.place: event.cite
-        for event in facts.exits
-        if event.attempt == attempt
-        and event.place != Place()
-        and (0 < (event.exit_code or 0) < SIGNALLED or event.exit_code == LAST_CODE)
-        and not event.reporter.endswith(BY_LAUNCHER)
-    }

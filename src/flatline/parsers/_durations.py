@@ -52,6 +52,10 @@ _METERS = re.compile(
 may stand behind each (the ImageNet example of PyTorch)."""
 
 
+_INSIDE = re.compile(r"\s{0,3}[(\[{][^()\[\]{}]{0,80}")
+"""From a step's time to one of its parts, which brackets right behind it list."""
+
+
 class Seconds(NamedTuple):
     """Where the number stands, and by what it is divided."""
 
@@ -95,12 +99,21 @@ def _part_s(low: str, part: re.Pattern[str]) -> Seconds | None:
     timed = found is not None and "time" in found[0]
     unsure = {"dt"} if timed else {"dt", "time"}
     own = _OWN_UNIT.search(found[0]) if found else None
-    unit = found and (found[2] or (own and own[1]) or (part is _SYNC and whole and whole[3]))
+    shared = whole and (whole[3] if part is _SYNC else _of_brackets(low, found, whole))
+    unit = found and (found[2] or (own and own[1]) or shared)
     bare = whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms"
     clocked = whole is not None and whole[3] in ("s", "sec")
     if found is None or not (unit or bare or (clocked and (timed or _meter(found, whole)))):
         return None
     return Seconds(found, 1, 1e3 if unit == "ms" else 1.0)
+
+
+def _of_brackets(low: str, part: re.Match[str] | None, whole: re.Match[str]) -> str | None:
+    """The unit of the whole, where the part stands in the brackets that list its parts:
+    `step_ms 805.9 (data_wait 498.9 fwd 92.5 bwd 173.1)`."""
+    if part is None or not _INSIDE.fullmatch(low, whole.end(), part.start()):
+        return None
+    return whole[3] or ("ms" if whole[1][-3:] == "_ms" else None)
 
 
 def _meter(part: re.Match[str], whole: re.Match[str] | None) -> bool:

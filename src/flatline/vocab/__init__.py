@@ -61,6 +61,7 @@ UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
         "MHz": ("hertz", 1e6),
         "B": ("bytes", 1.0),
         "MiB": ("bytes", 1048576.0),
+        "dword": ("bytes", 4.0),
         "B/s": ("bytes/s", 1.0),
         "s": ("seconds", 1.0),
         "ms": ("seconds", 1e-3),
