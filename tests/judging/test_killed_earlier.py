@@ -138,9 +138,9 @@ def test_native_code_that_fails_as_peers_end(
 
 
 POD = (
-    "{}Z NET/IB: Got completion from peer 10.8.0.19<41022> with status=12 opcode=0 len=0 vendor err"
-    " 129 (Recv)\n{}Z   exitcode  : -6 (pid: 215)\n{}Z   traceback : Signal 6 (SIGABRT) received"
-    " by PID 215\n"
+    "{}Z NET/IB: Got completion from peer 10.8.0.19<41022> with status=12 opcode=0 len=0"
+    " vendor err 129 (Recv)\n{}Z   exitcode  : -6 (pid: 215)\n"
+    "{}Z   traceback : Signal 6 (SIGABRT) received by PID 215\n"
 )
 
 

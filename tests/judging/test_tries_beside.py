@@ -54,3 +54,27 @@ def test_what_was_set_in_between(tmp_path: Path, said: str, kind: str) -> None:
 def test_what_explains_nothing(tmp_path: Path, parts: tuple[str, ...]) -> None:
     """Where the try before was so as well, or the steps are not the same."""
     assert judged(tmp_path, *parts).code != "D2"
+
+
+FABRIC = (
+    "n1:411:432 [0] NCCL INFO Using network AWS Libfabric\n"
+    "n1:411:432 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] [send] via NET/AWS Libfabric/3/GDRDMA\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "told"),
+    [
+        (FABRIC, ACROSS, True),
+        (FABRIC, NCCL, True),
+        (FABRIC, FABRIC, False),
+        (FABRIC + ACROSS, ACROSS, False),
+    ],
+)
+def test_a_network_that_both_tries_name(
+    tmp_path: Path, before: str, since: str, told: bool
+) -> None:
+    """Sure where the one names a fabric alone and the other sockets alone."""
+    verdict = judged(tmp_path, before, steps(0.3), since, steps(0.9))
+
+    assert (verdict.code == "D2" and verdict.confidence >= 0.8) is told

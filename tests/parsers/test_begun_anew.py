@@ -69,3 +69,22 @@ def test_none_is_there_and_it_begins(text: str) -> None:
 )
 def test_near_misses(text: str) -> None:
     assert said(text) == said(HEAD + text) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "fresh"),
+    [
+        (("looking for checkpoints in /runs/v3", "none found, starting at step 0"), True),
+        (("Searching for a checkpoint in /runs/v3", "nothing found; start from scratch"), True),
+        (("looking for data in /runs/v3", "none found, starting at step 0"), False),
+        (("looking for checkpoints in /runs/v3", "none found"), False),
+        (("none found, starting at step 0",), False),
+        (("looking for checkpoints", *["0 snapshots"] * 3, "none found, start at step 0"), False),
+    ],
+)  # fmt: skip
+def test_what_was_found_where_it_looked(lines: tuple[str, ...], fresh: bool) -> None:
+    """The one line says what for, the other that there was none."""
+    reader = begun_anew.Reader()
+    found = [one.kind for text in lines for one in reader.feed(HEAD + text)]
+
+    assert found == ["fresh"] * fresh

@@ -9,6 +9,7 @@ from math import isfinite
 from flatline.facts import Facts
 from flatline.judging.pace import pace
 from flatline.logs.clock import Clock
+from flatline.model import LogCite
 
 LINES_ABOVE = 200
 BEHIND = 4
@@ -58,7 +59,7 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
     last = facts.last_lines.get(source)
     ended = (m for tag in ENDED_BY for m in facts.tagged(tag) if m.cite.source == source)
     told = max(ended, key=lambda m: m.cite.line, default=None)  # of the job, and of its step
-    if last is None or told is None or told.cite.line < last.line:
+    if last is None or told is None or not _slurms_to_the_end(facts, told.cite, last):
         return 0.0
     first = max(1, told.cite.line - LINES_ABOVE)
     above = facts.lines(source, first, told.cite.line - first)
@@ -71,3 +72,12 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
         return 0.0
     before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])
     return max(0.0, (cancelled - before).total_seconds())
+
+
+def _slurms_to_the_end(facts: Facts, told: LogCite, last: LogCite) -> bool:
+    """Whether nothing but what Slurm prints stands behind the line that tells of its end."""
+    behind = last.line - told.line
+    if behind > LINES_ABOVE:
+        return False
+    texts = facts.lines(told.source, told.line + 1, behind) if behind > 0 else ()
+    return all(text.startswith(SLURMS) for text in texts if text.strip())

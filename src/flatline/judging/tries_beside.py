@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import median
 
@@ -20,6 +20,7 @@ OTHER_LOSS = 0.2
 """By which the losses of equal steps may differ: beyond it another thing is trained."""
 FED = 0.2
 """Of a step, what may be spent on waiting for data."""
+TOLD_OF_BOTH = 0.86
 _BETWEEN_HOSTS = "] via NET/"
 _SHOWN = 3
 
@@ -44,10 +45,30 @@ def slower_than_before(facts: Facts, code: str) -> Finding | None:
         return _finding(facts, code, beside, set_, "launch-blocking")
     carried = [m for m in facts.matches if m.signature.id == CARRIED]
     now, before = _placed(carried, beside)
+    if {m.groups["transport"] for m in now} != {SOCKETS}:
+        return None
+    if before and SOCKETS not in {m.groups["transport"] for m in before}:
+        return _fell_back(facts, code, beside, (now[0].cite, before[0].cite))
     over = [m.cite for m in now if _BETWEEN_HOSTS in m.cite.text]
-    if over and not before and {m.groups["transport"] for m in now} == {SOCKETS}:
-        return _finding(facts, code, beside, over, "slow-interconnect")
-    return None
+    return (
+        _finding(facts, code, beside, over, "slow-interconnect") if over and not before else None
+    )
+
+
+def _fell_back(facts: Facts, code: str, beside: _Beside, said: Sequence[LogCite]) -> Finding:
+    """Both tries tell what carries their collectives, and sockets are new."""
+    told = claim(
+        "NCCL says that it uses sockets; in the try before it named another network", *said
+    )
+    return replace(
+        _finding(facts, code, beside, said[:1], "slow-interconnect"),
+        shows=(beside.shows, told),
+        implies=(claim("The communication library fell back to sockets, which it does without an"
+                       " error.", *said),),
+        strength=TOLD_OF_BOTH,
+        cannot_decide=("Why the fast network was not used: another image or module without its"
+                       " plugin, or adapters that were not there.",),
+    )  # fmt: skip
 
 
 def _beside(facts: Facts) -> _Beside | None:

@@ -5,9 +5,12 @@ A loop that looked for a checkpoint, found none and begins anew, in whatever wor
     Could not find a checkpoint in /runs/v3; training from scratch
     Checkpoint /runs/v3/last.ckpt does not exist, starting at step 0
     resume: no file at /runs/v3/last.ckpt, starting fresh
+    looking for checkpoints in /runs/v3
+    none found, starting at step 0
 
 Guaranteed: the line says both, in this order: that none is there, and that it begins; or that an
-automatic resume found none in a place.  `markers` reads those that say one of them alone, in words
+automatic resume found none in a place.  "None found" is of checkpoints where one of the few lines
+above says that it looks for them.  `markers` reads those that say one of them alone, in words
 that leave no doubt.
 
 Refused: what would be done, and what is said of other weights than the run's own.
@@ -33,6 +36,8 @@ TRIGGERS = (
     r"(?i:(checkpoint|ckpt|snapshot|\.pth?)[^\n]{0,240}( not found|n[o']t exist|is empty))",
     r"(?i:nothing [^\n]{0,60}to (resume|restore|load))",
     r"(?i:(checkpoint|ckpt|snapshot)( step)?[:=] ?none[;,. ])",
+    r"(?i:(look|search|check|scan)(s|ed|ing)? for [^\n]{0,32}(checkpoint|ckpt|snapshot))",
+    r"(?i:(none|nothing) (was |were )?found[,;:. ][^\n]{0,40}(start|begin|train|init))",
 )
 _KEPT = (
     r"(?:checkpoints?|ckpts?|snapshots?|restore points?|saved states?|(?:previous|earlier) runs?"
@@ -78,18 +83,30 @@ _OF_OTHERS = re.compile(
     r"|decoder|critic|discriminator|reward model|optimi[sz]er|schedulers?|scaler|embeddings?|head"
     r"|cache|index|vocab\w*)\b"
 )
+_LOOKS = re.compile(
+    r"(?i)\b(?:look|search|check|scan)(?:s|ed|ing)? for "
+    r"(?:an? |the |existing |previous |latest ){0,2}(?:checkpoints?|ckpts?|snapshots?)\b"
+)
+_FOUND_NONE = re.compile(r"(?i)(?<![\w-])(?:none|nothing) (?:was |were )?found\b")
+_SOON = 3
+"""Lines below in which it says what it found: other ranks may print in between."""
 _LONGEST = 1_000
 
 
 class Reader:
-    """Each line speaks for itself."""
+    """Each line speaks for itself, but for one that says what was found where it looked."""
+
+    def __init__(self) -> None:
+        self._looked = 0
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
         text = text[:_LONGEST]
         if (sought := _SOUGHT.search(text)) is not None:
             return () if _WOULD.search(text, 0, sought.end()) else (Progress("fresh"),)
-        none = _NONE.search(text)
+        none = _NONE.search(text) or (_FOUND_NONE.search(text) if self._looked else None)
+        looks = _LOOKS.search(text) is not None and not _WOULD.search(text)
+        self._looked = _SOON if looks else max(0, self._looked - 1)
         begins = _BEGINS.search(text, none.end()) if none is not None else None
         if none is None or begins is None:
             return ()
