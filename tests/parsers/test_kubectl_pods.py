@@ -90,6 +90,13 @@ def test_the_time_above_the_table(above: bytes) -> None:
         (b"collected 2025-06-18T22:19:50Z\n\n", True),
         (b"=== 2025-06-19 00:19:50+02:00 ===\n", True),
         (b"$ date -u +%FT%TZ; kubectl -n ml get pods -o wide\n2025-06-18T22:19:50Z\n", True),
+        (
+            b"$ date -u; kubectl get pods -n ml -o wide | grep -e NAME -e job-7\n"
+            b"Wed Jun 18 22:19:50 UTC 2025\n",
+            True,
+        ),
+        (b"$ date\nThu Jun 19 00:19:50 CEST 2025\n", False),
+        (b"$ date\nThu Jun 39 00:19:50 UTC 2025\n", False),
         (b"# 2025-06-18 22:19:50\n", False),
     ],
 )

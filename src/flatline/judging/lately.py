@@ -17,6 +17,7 @@ from math import inf, isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
+from flatline.judging.by_its_bar import by_its_bar
 from flatline.judging.own_clock import own_clock
 from flatline.judging.pace import RECENT, Pace
 from flatline.judging.timeline import usual
@@ -71,7 +72,7 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     if (told := _line_below(facts, track, span[-RECENT:])) is not None:
         return told
     if anchor is None or anchor.at is None:
-        return _since_its_start(facts, track, span)
+        return _since_its_start(facts, track, span) or by_its_bar(facts, track)
     if clocked := _by_clock(track, own_clock(track, span), dated):
         at, interval_s = clocked
         return Pace(facts.point(track, span[-1]).cite, at, interval_s), anchor

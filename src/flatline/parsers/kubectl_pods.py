@@ -23,7 +23,8 @@ _APART = re.compile(r" {2,}|\t+")
 _NEEDED = {"NAME", "READY", "STATUS", "NODE"}
 _DATE = r"date(?: [^|;&]{1,60})?"
 _PROMPT = re.compile(
-    rf"[^|]{{0,120}}[$#>%] ?(?:(?:{_DATE} ?(?:;|&&) ?)?kubectl [^|]{{1,200}}|{_DATE})"
+    rf"[^|]{{0,120}}[$#>%] ?(?:(?:{_DATE} ?(?:;|&&) ?)?kubectl [^|]{{1,200}}"
+    rf"(?:\| ?(?:grep|egrep|head|sort) [^|]{{1,120}}){{0,2}}|{_DATE})"
     r"|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2}) [\w: ]{4,40}"
     r"|[#=> -]{0,8}(?i:(?:collected|captured|taken|as of|date|time)(?: at| on)?:? {1,2})?"
     r"(?P<day>20\d\d-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?"
@@ -31,6 +32,10 @@ _PROMPT = re.compile(
     r"|# .{1,200}"
 )
 """The command, the time that was asked for with it, and what is noted above its answer."""
+_ANSWERED = re.compile(
+    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d) UTC (20\d\d)"
+)
+"""What `date` answers; of other zones its letters tell no offset."""
 _AGE = re.compile(
     r"(?=\d)(?:(\d{1,3})y)?(?:(\d{1,5})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?"
 )
@@ -65,10 +70,13 @@ def _noted(data: bytes) -> datetime | None:
     if sum(_columns(line) is not None for line in lines) != 1:
         return None
     said = [found for line in lines if (found := _PROMPT.fullmatch(line)) and found["zone"]]
-    if len(said) != 1:
+    asked = [found.groups() for line in lines if (found := _ANSWERED.fullmatch(line.strip()))]
+    if len(said) + len(asked) != 1:
         return None
-    zone = "+00:00" if said[0]["zone"] in ("Z", "UTC") else said[0]["zone"]
     try:
+        if asked:
+            return datetime.strptime(" ".join(asked[0]) + " +0000", "%b %d %H:%M:%S %Y %z")
+        zone = "+00:00" if said[0]["zone"] in ("Z", "UTC") else said[0]["zone"]
         return datetime.fromisoformat(f"{said[0]['day']}T{said[0]['clock']}{zone}").astimezone(UTC)
     except ValueError:
         return None
