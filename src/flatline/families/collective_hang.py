@@ -42,6 +42,7 @@ from flatline.judging.idle_power import apart, none_worked
 from flatline.judging.left_waiting import COPIED, left_waiting
 from flatline.judging.odd_ending import odd_ending
 from flatline.judging.one_look import looked_once
+from flatline.judging.outlived import outlived
 from flatline.judging.pace import silent_while_it_runs, standstill
 from flatline.judging.ras import stuck
 from flatline.judging.recorder import analyse
@@ -92,7 +93,7 @@ def judge(facts: Facts) -> Judgement:
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
-    suspect = on_card(facts, suspected(facts, victims, everyone), victims)
+    suspect = outlived(facts, on_card(facts, suspected(facts, victims, everyone), victims))
     fault_class = _fault_class(victims, timed_out)
     if suspect.kind == "mismatch":
         fault_class = "mismatch"
