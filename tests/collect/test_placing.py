@@ -63,6 +63,24 @@ def test_a_kernel_log_in_a_folder_named_after_a_node(
     assert [place.host for place in verdict.culprits] == [host]
 
 
+EXPELLED = (
+    "2026-03-02_04:08:30.636+0000: [E] Lost membership in cluster gpfs.site. Unmounting file"
+    " systems.\n"
+)
+
+
+@pytest.mark.parametrize(("folder", "host"), [("mi013", ["mi013"]), ("collected", [])])
+def test_the_log_of_gpfs_in_a_folder_named_after_a_node(
+    tmp_path: Path, folder: str, host: list[str]
+) -> None:
+    """Its name is the same on each."""
+    (tmp_path / folder).mkdir()
+    verdict = judged(tmp_path, f"{folder}/mmfs.log.latest", kernel=EXPELLED)
+
+    assert verdict.code == "C6"
+    assert [place.host for place in verdict.culprits] == host
+
+
 def test_a_kernel_log_of_a_host_that_the_job_did_not_hold(tmp_path: Path) -> None:
     """Its fault is another job's."""
     assert judged(tmp_path, "dmesg-mi099.txt").code != "B2"

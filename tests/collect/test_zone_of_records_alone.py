@@ -88,3 +88,28 @@ def test_near_misses(tmp_path: Path, off: timedelta, host: str) -> None:
     facts = read(tmp_path, off, host=host)
 
     assert told(facts) == (BEGAN + off, BEGAN + timedelta(minutes=1), ["UTC"])
+
+
+RUNS = (
+    "# {:%a %b %d %T} CET 2026\n"
+    "   JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+    "    8308      a100      gpt    meier  R    {}:04:00      1 node1\n"
+)
+
+
+@pytest.mark.parametrize("log_off", [timedelta(hours=1), IN_UTC], ids=zone)
+def test_a_job_that_runs_and_prints_no_more(tmp_path: Path, log_off: timedelta) -> None:
+    """Its log is of the zone in which it begins as the job did: where it ends tells nothing."""
+    here = timedelta(hours=1)
+    read(tmp_path, here, log_off)
+    (tmp_path / "sacct.txt").unlink()
+    now = BEGAN + timedelta(hours=5)
+    (tmp_path / "squeue.txt").write_text(RUNS.format(now + here, 5))
+    with (tmp_path / "metrics.prom").open("a") as more:
+        more.writelines(
+            f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",UUID="GPU-0",Hostname="node1"}} 90 {at * 1000}\n'
+            for at in range(int((ENDED + BESIDE).timestamp()), int(now.timestamp()), 30)
+        )
+    _, first, _ = told(collect(Request((str(tmp_path),))))
+
+    assert first == BEGAN + timedelta(minutes=1)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from flatline.collect.files import Found
     from flatline.collect.setting import Setting
 
+_OF_A_DAEMON = re.compile(r"mmfs\.log(?:\.|$)")
+"""GPFS's own, which names its host nowhere but in a name that `mmfs.log.latest` links to."""
 _DIGITS = re.compile(r"\d+")
 _LABEL = re.compile(
     r"\s{0,4}(?:\[(?P<host>(?=[\w.-]*\d)[A-Za-z][\w.-]{0,80})(?::\d{1,3})?\]:?"
@@ -54,7 +56,8 @@ def placed(
             if host is not None:
                 events.matches = [_at(match, host) for match in events.matches]
             events.matches = [_labelled(match, known) for match in events.matches]
-        if file.kind == KERNEL and setting.name.host is None:
+        daemons = _OF_A_DAEMON.match(file.path.name) is not None
+        if (file.kind == KERNEL or daemons) and setting.name.host is None:
             source = PurePosixPath(file.source.removeprefix(BASELINE))
             told, folder = beside_kernel_word(str(source)), source.parent.name
             host = _as_known(told, known()) if told else _as_measured(folder, known)

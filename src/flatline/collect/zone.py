@@ -146,7 +146,8 @@ def of_running(
     The zone of records of a job that runs, and whether its logs are of that zone as well.
 
     They were taken as the metrics end, but for an offset that is in use.  Containers keep UTC on
-    nodes that keep another time: the logs are of the zone in which they end nearer to that moment.
+    nodes that keep another time: the logs are of the zone in which they begin as the job did, or
+    else of that in which they end nearer to that moment.
     A `server` may go on for hours: there the GPUs must have taken up work as the job began, unless
     a log names the zone.
     """
@@ -166,10 +167,23 @@ def of_running(
     named = _names(logs, timezone(at))
     if not _begins(start - at, numbers, told=server is not None and not named):
         return None
-    seen = [e.last_seen for _, _, e in logs if e.zone_assumed and e.last_seen]
-    last = max(seen, default=None)
-    there = last is not None and (last > end + SLACK or abs(end - last + at) < abs(end - last))
+    there = _begin_with(start, at, logs)
+    if there is None:
+        seen = [e.last_seen for _, _, e in logs if e.zone_assumed and e.last_seen]
+        last = max(seen, default=end)
+        there = last > end + SLACK or abs(end - last + at) < abs(end - last)
     return timezone(at), there
+
+
+def _begin_with(start: datetime, at: timedelta, logs: Logs) -> bool | None:
+    """Whether the job's logs, as they are read, begin as it did by its records as they are read;
+    None where they may by either zone, or by none."""
+    own = [e for file, _, e in logs if file.kind == LOG and e.zone_assumed]
+    first = min((e.first_seen for e in own if e.first_seen), default=None)
+    if first is None:
+        return None
+    there, as_utc = (-SLACK <= first - begun <= STARTS for begun in (start, start - at))
+    return there if there != as_utc else None
 
 
 def _begins(start: datetime, numbers: Numbers, *, told: bool) -> bool:

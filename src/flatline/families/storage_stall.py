@@ -115,7 +115,8 @@ WEAK, DOUBTED = 0.7, 0.79
 """A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
 of confident: a driver of a GPU can hold it as well."""
 TOLD_LATE, LATE_S = "told-late", 180.0
-"""NFS after 60 s and two tries more (nfs(5)), tasks and Lustre after 120 and 100 s by default."""
+"""NFS after 60 s and two tries more (nfs(5)), tasks and Lustre after 120 and 100 s by default,
+GPFS once a lease of 35 s is over and pings went unanswered for up to 120 (mmchconfig)."""
 UNREAD = 0.75
 """What a kernel counts of its tasks' waits does not say which storage they are for."""
 SILENT, UNUSED = 0.65, 0.35
