@@ -281,7 +281,7 @@ class Facts:
     # --- progress ---
 
     def point(self, track: Track, index: int) -> Point:
-        text = self._read_line(track.source, track.lines[index])
+        text = self._read_line(*track.told_in(index))
         return Point(track, index, track.cite(index, text))
 
     def text(self, source: str, line: int) -> str:

@@ -113,6 +113,8 @@ class Track:
     epochs: float | None = None
     per_epoch: int | None = None
     assumed: bool = False
+    elsewhere: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Points whose loss a line of another file tells (`collect.losses_beside`)."""
 
     def add(self, point: Progress, line: int, at: datetime | None, attempt: int) -> None:
         self.lines.append(line)
@@ -181,10 +183,14 @@ class Track:
         value = self.at[index]
         return None if value != value else datetime.fromtimestamp(value, UTC)
 
+    def told_in(self, index: int) -> tuple[str, int]:
+        """The line that tells of a point, and its file."""
+        return self.elsewhere.get(index) or (self.source, self.lines[index])
+
     def cite(self, index: int, text: str) -> LogCite:
         """A point, by the text of its line."""
         at = self.time(index)
-        return LogCite(self.source, self.lines[index], text, self.place, at, self.assumed)
+        return LogCite(*self.told_in(index), text, self.place, at, self.assumed)
 
     def of_attempt(self, n: int) -> range:
         """Indexes of one attempt's points; attempts never go back within a stream."""

@@ -28,6 +28,7 @@ from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.line_reader import LineReader
 from flatline.collect.listed import as_of_its_list, with_listed
 from flatline.collect.live import resolve
+from flatline.collect.losses_beside import joined
 from flatline.collect.masking import masked
 from flatline.collect.merging import Records_, merge
 from flatline.collect.numbered import numbered
@@ -158,6 +159,7 @@ def read(
     if job_id is not None or (rows and len(ids) > 1):
         found = of_job(found, rows, job_id or "", ids, unsure, gaps)
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
+    joined(logs)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
     rows = as_of_its_list(rows, logs)
     given_to = assigned(m for *_, events in logs for m in events.matches)
