@@ -25,8 +25,7 @@ FORMAT = "json_markers"
 FRAMEWORK = None
 GENERIC = 1
 TRIGGERS = (
-    r"\"(event|msg|message|type|kind)\": ?\"([a-z]{4,6}[_-])?(check_?point|ckpt|resum|restor)",
-    r"\"(event|msg|message|type|kind)\": ?\"(auto|sav(e|ed|ing)|load(ed)?)[_-]",
+    r"\"(event|msg|message|type|kind)\": ?\"([a-z]{2,8}[_ -])?(check_?point|ckpt|resum|restor)",
 )
 _LONGEST = 4_000
 _NAMES = ("event", "msg", "message", "type", "kind")
