@@ -45,6 +45,7 @@ from flatline.judging.bypassed import REASONS, bypassed, filled, used
 from flatline.judging.claims import claim
 from flatline.judging.congestion import congested
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
+from flatline.judging.fell_back import fell_back
 from flatline.judging.launches import launches
 from flatline.judging.one_rail import one_rail
 from flatline.judging.reductions import reduction
@@ -115,6 +116,7 @@ def judge(facts: Facts) -> Judgement:
         or slower_than_before(facts, CODE)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
+        or fell_back(facts, CODE)
         or _crowded(facts)
         or _reducing(facts)
     )
