@@ -19,7 +19,9 @@ RANKS, RANK, MAPPING, AGENT, BLOCKS = (
     f"placement-{what}" for what in ("ranks", "rank", "deepspeed", "agent", "blocks")
 )
 LABEL = "placement-rank-label"
-ONE_EACH = (RANK, f"{RANK}-set", LABEL, "placement-process")
+OF_A_LINE = (RANK, f"{RANK}-set", f"{RANK}-json")
+"""Lines that name a rank and its host as such."""
+ONE_EACH = (*OF_A_LINE, LABEL, "placement-process")
 MOST = 1000
 """Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")

@@ -46,7 +46,7 @@ def culprits(folder: Path, rank: int, watts: dict[int, float]) -> tuple[Place, .
     return verdict.culprits
 
 
-@pytest.mark.parametrize("watts", [400.0, 680.0])
+@pytest.mark.parametrize("watts", [400.0, 610.0, 680.0])
 def test_the_one_that_its_number_counts_to(tmp_path: Path, watts: float) -> None:
     assert culprits(tmp_path, 11, {11: watts}) == (Place(host="gn2", gpu="3", rank=11),)
 
@@ -57,10 +57,11 @@ def test_the_one_that_its_number_counts_to(tmp_path: Path, watts: float) -> None
         (10, {11: 400.0}),
         (3, {11: 400.0}),
         (11, {11: 400.0, 5: 410.0}),
-        (11, {11: 520.0}),
+        (11, {11: 540.0}),
+        (11, {11: 610.0, 5: 580.0}),
         (11, {}),
     ],
-    ids=["another number", "another host", "two", "little less", "none"],
+    ids=["another number", "another host", "two", "little less", "another nearly so", "none"],
 )
 def test_cards_that_are_not_known_to_be_its_own(
     tmp_path: Path, rank: int, watts: dict[int, float]

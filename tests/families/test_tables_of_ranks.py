@@ -49,8 +49,9 @@ def judged(
     "table",
     [("per-rank wait in all-reduce [s]", waits), ("per-rank compute [s]", works),
      ("per-rank compute [ms]", lambda rank, n: 1e3 * works(rank, n)),
-     ("time until gradients are ready (s)", works), ("compute before sync (s)", works)],
-    ids=["waits", "work", "milliseconds", "unit alone", "work up to a wait"],
+     ("time until gradients are ready (s)", works), ("compute before sync (s)", works),
+     ("rank fwd+bwd ms ", lambda rank, n: 1e3 * works(rank, n))],
+    ids=["waits", "work", "milliseconds", "unit alone", "work up to a wait", "of rank"],
 )  # fmt: skip
 def test_the_rank_that_all_others_wait_for(tmp_path: Path, table: tuple[str, Times]) -> None:
     """It waits least, or works longest."""

@@ -94,7 +94,12 @@ def test_what_explains_no_slow_time(tmp_path: Path, reports: dict[int, str]) -> 
 LISTED = "^^^^ Bottom 3 Ranks with lowest  Etpt (TF): {:.2f}TF/{}, 425.47TF/2, 425.67TF/4\n"
 
 
-def a_tenth_slower(folder: Path, power: dict[tuple[int, int], float]) -> Verdict:
+def a_tenth_slower(
+    folder: Path,
+    power: dict[tuple[int, int], float],
+    metric: str = "DCGM_FI_DEV_POWER_USAGE",
+    scale: float = 1.0,
+) -> Verdict:
     """Rank 9 of 16 on two hosts; each card's `power` in the slow half, of 700 W before."""
     began = 1_772_611_200
     lines, rows, at = ["world_size: 16\n"], [], float(began)
@@ -108,8 +113,10 @@ def a_tenth_slower(folder: Path, power: dict[tuple[int, int], float]) -> Verdict
         for host in range(2):
             for gpu in range(8):
                 watts = 700.0 if second <= 600 else power.get((host, gpu), 650.0)
-                rows.append(f'DCGM_FI_DEV_POWER_USAGE{{Hostname="n{host}",gpu="{gpu}"}}'
-                            f" {watts + (second + gpu) % 3} {began + second}000")  # fmt: skip
+                rows.append(
+                    f'{metric}{{Hostname="n{host}",gpu="{gpu}"}}'
+                    f" {scale * (watts + (second + gpu) % 3)} {began + second}000"
+                )
     (folder / "train.log").write_text("".join(lines))
     (folder / "sacct.psv").write_text(
         "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList|AllocTRES\n"
@@ -137,6 +144,31 @@ def test_the_card_that_kept_its_power_up(
 
     assert verdict.code == "D3"
     assert [(place.rank, place.host, place.gpu) for place in verdict.culprits] == [(9, *named)]
+
+
+def test_the_card_that_kept_its_tensor_cores_busy(tmp_path: Path) -> None:
+    verdict = a_tenth_slower(
+        tmp_path, {(1, 1): 700.0}, metric="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", scale=5e-4
+    )
+
+    assert [(p.rank, p.host, p.gpu) for p in verdict.culprits] == [(9, "n1", "1")]
+
+
+def test_a_report_where_the_pace_changes_tells_nothing_of_the_fast_time(tmp_path: Path) -> None:
+    """Cuts are laid where the levels fit best, and may be a point late."""
+    at_once = edged(tmp_path / "a", last_fast=300)
+    long_before = edged(tmp_path / "b", last_fast=280)
+
+    assert (at_once.code, [p.rank for p in at_once.culprits]) == ("D3", [9])
+    assert long_before.code != "D3"
+
+
+def edged(folder: Path, last_fast: int) -> Verdict:
+    """The rank is behind in the report of that step, and the run is slow from step 301 on."""
+    folder.mkdir()
+    said = {n: least(9, 0.51 if n > 300 or n == last_fast else 0.97)
+            for n in [*range(40, 600, 40), 300]}  # fmt: skip
+    return judged(folder, said)
 
 
 NEXT = "^^^^ Bottom 3 Ranks with lowest  Etpt(TF): {:.2f}/{}, {:.2f}/{}, 399.00/4,\n"

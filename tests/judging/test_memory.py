@@ -45,6 +45,32 @@ def test_half_full_says_nothing(tmp_path: Path, used: float, at: float, host: st
     assert told(tmp_path, used, at, host) is None
 
 
+@pytest.mark.parametrize(
+    ("levels", "gpu"),
+    [({"0": 20_000, "1": 79_000}, "1"), ({"0": 78_000, "1": 79_000}, None),
+     ({"0": 20_000, "1": 60_000}, None)],
+    ids=["one", "two", "none"],
+)  # fmt: skip
+def test_the_only_card_that_was_ever_full_where_nothing_dates_it(
+    tmp_path: Path, levels: dict[str, float], gpu: str | None
+) -> None:
+    """A log without times, and a card that has room again long before the metrics end."""
+    prom = [
+        sample(metric, f'Hostname="n1",gpu="{number}"', value, at)
+        for at in range(0, 6001, 30)
+        for number, level in levels.items()
+        for metric, value in (("DCGM_FI_DEV_FB_USED", level if at < 3000 else 20_000),
+                              ("DCGM_FI_DEV_FB_TOTAL", 80_000))
+    ]  # fmt: skip
+    facts_of(tmp_path, prom)
+    steps = "".join(f"step {n}/900 loss {3 - n / 90:.4f}\n" for n in range(1, 60))
+    (tmp_path / "train.log").write_text(steps + OOM.format(0).removeprefix("[rank5]: ") + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "B1"
+    assert [p.gpu for p in verdict.culprits] == ([gpu] if gpu else [])
+
+
 def failed(
     tmp_path: Path, levels: dict[str, float], line: str, total: str = "DCGM_FI_DEV_FB_TOTAL"
 ) -> list[tuple[str | None, str | None]]:

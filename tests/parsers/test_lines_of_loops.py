@@ -81,6 +81,9 @@ def test_what_a_step_waited_for_data(tail: str, step_s: float, data_s: float | N
         ("tok/s=12k", 12000),
         ("| 349525 tokens/s", 349525),
         ("349525 tokens/s 12 ms", 349525),
+        ("speed 349525 tokens/s 12 ms", 349525),
+        ("data 0.013 tokens/s 349525", 349525),
+        ("seq_len 4096 tokens/s 349525", 349525),
     ],
 )
 def test_a_loss_before_the_name_of_a_throughput_is_none(tail: str, speed: float) -> None:

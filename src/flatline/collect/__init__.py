@@ -26,7 +26,7 @@ from flatline.collect.foreign import of_other_jobs
 from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.line_reader import LineReader
-from flatline.collect.listed import as_of_its_list, with_listed
+from flatline.collect.listed import as_of_its_list, named_by, with_listed
 from flatline.collect.live import resolve
 from flatline.collect.losses_beside import joined
 from flatline.collect.masking import masked
@@ -151,7 +151,7 @@ def read(
     fetched = [(origin + name, data) for name, data in (*resolved.records, *(of_pods or ()))]
     records, local = _records(found, fetched, gaps, given, job_id, of_records or zone)
     ids = {job.id for job in records.jobs}
-    named = sealed_name or meant(targets, found, ids, job_id)
+    named = sealed_name or named_by(targets, found, records.jobs, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     gaps += () if rows else [*_without_record(job_id, len(ids)), *named_otherwise(found, job_id)]
     gaps += shared(records.jobs, rows)

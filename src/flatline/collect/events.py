@@ -48,11 +48,17 @@ class LogEvents:
 
     def keep_steps(self) -> None:
         """Leaves the progress alone that rows of data tell of: what their texts quote, nobody
-        said. A row that a logger wrote, and a line that is no row, stay."""
-        self.matches = [one for one in self.matches if _said(one.cite)]
+        said. A row that a logger wrote, and a line that is no row, stay, and what is read of a
+        row's own fields."""
+        self.matches = [one for one in self.matches
+                        if one.signature.id == OWN_FIELDS or _said(one.cite)]  # fmt: skip
         self.crashes = [one for one in self.crashes if _said(one.head) and _said(one.cite)]
         self.exits = [one for one in self.exits if _said(one.cite)]
         self.markers = [one for one in self.markers if one.kind in _COUNTED or _said(one.cite)]
+
+
+OWN_FIELDS = "placement-rank-json"
+"""A rank and its host as fields of a row, whatever else it holds."""
 
 
 def _said(cite: LogCite) -> bool:

@@ -17,10 +17,10 @@ from datetime import timedelta
 
 from flatline.collect.files import Found
 from flatline.collect.merging import Records_
-from flatline.collect.of_job import SLACK
+from flatline.collect.of_job import SLACK, meant
 from flatline.collect.pod_job import job_of, stem
 from flatline.collect.zone import Logs, when
-from flatline.facts import EVENTS, LOG
+from flatline.facts import EVENTS, LOG, METRICS
 from flatline.model import Job, Pod
 
 _OF_SLURM = re.compile(r"(?i)(?:^|[._-])(?:slurm|job|jobid)[._-]?(\d{4,12})(?![0-9A-Za-z])")
@@ -37,6 +37,24 @@ def with_listed(records: Records_, found: Sequence[Found], asked: str | None) ->
     jobs = {job.id: job for job in _of_pods(records.pods, _bare(logs))}
     chosen = jobs.get(asked) if asked else _shown(jobs.values(), logs)
     return records if chosen is None else replace(records, jobs=(chosen,))
+
+
+def named_by(
+    targets: Sequence[str], found: Sequence[Found], jobs: Sequence[Job], asked: str | None
+) -> str | None:
+    """The number that the files' names mean or, where they mean none, their metrics'."""
+    named = meant(targets, found, {job.id for job in jobs}, asked)
+    return named or _measured_alone(jobs, found)
+
+
+def _measured_alone(jobs: Sequence[Job], found: Sequence[Found]) -> str | None:
+    """The number of the one job whose nodes are those after which the files of metrics are named,
+    one each: none where another of the jobs has one of these nodes as well."""
+    names = {_ENDING.sub("", file.source.rpartition("/")[2]).removesuffix(".prom")
+             for file in found if file.kind == METRICS}  # fmt: skip
+    on = {job.id for job in jobs if not names.isdisjoint(job.nodes)}
+    own = {job.id for job in jobs if job.nodes and {*job.nodes} == names}
+    return own.pop() if len(own) == 1 and on == own else None
 
 
 def as_of_its_list(rows: Sequence[Job], logs: Logs) -> tuple[Job, ...]:

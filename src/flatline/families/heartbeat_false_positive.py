@@ -34,6 +34,7 @@ from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.judging.rank_monitors import unheard_ranks
+from flatline.judging.set_down import WINDOW_S, SetDown, set_down
 from flatline.judging.supervised import given_up
 from flatline.judging.unheard_job import Unheard, unheard_job
 from flatline.judging.unprobed import Unprobed, unprobed
@@ -72,6 +73,8 @@ def judge(facts: Facts) -> Judgement:
     accusations, accused = list(told.lines), list(told.tasks)
     if (node := mistaken(facts)) is not None:
         return _of_a_node(facts, node)
+    if (daemon := set_down(facts)) is not None:
+        return _of_a_daemon(facts, daemon)
     if (wrong := given_up(facts)) is not None:
         found = _finding(facts, wrong.lines, wrong.places, wrong.shows, wrong.at,
                          own=wrong.by_steps)  # fmt: skip
@@ -260,6 +263,35 @@ def _of_a_container(facts: Facts, probed: Unprobed) -> Finding:
                    " failureThreshold, or answer it from a process of its own."),
             *found.actions[1:],
         ),
+    )  # fmt: skip
+
+
+def _of_a_daemon(facts: Facts, down: SetDown) -> Finding:
+    """Nodes that Slurm set DOWN though only slurmd did not answer."""
+    places = distinct(Place(host=host) for host in down.hosts)
+    where = name_places(places)
+    return Finding(
+        code=CODE,
+        summary=f"Slurm set {where} DOWN while the run worked on there",
+        attribution="scheduler",
+        strength=OWN,
+        shows=(claim(f"The controller had no answer of slurmd on {where} and set it DOWN",
+                     *down.said[:3]), *down.shows),
+        implies=(claim("The node was up: only its slurmd did not answer.", down.said[0],
+                       *down.shows[0].cites[-1:]),),
+        cleared=places,
+        scope="none",
+        onset=down.at,
+        onset_within_s=WINDOW_S,
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        cannot_decide=("What kept slurmd from answering: its own log on the node would tell.",),
+        actions=(
+            Action("rerun", "Resubmit as it is; no node needs excluding."),
+            Action("escalate", f"Have slurmd on {where} looked at (a health check that hangs, no"
+                   " thread left), and SlurmdTimeout set above what it may take."),
+        ),
+        resubmit="as_is",
     )  # fmt: skip
 
 

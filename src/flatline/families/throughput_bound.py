@@ -45,10 +45,12 @@ from flatline.judging.bypassed import REASONS, bypassed, filled, used
 from flatline.judging.claims import claim
 from flatline.judging.congestion import congested
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
+from flatline.judging.fell_back import fell_back
 from flatline.judging.launches import launches
 from flatline.judging.one_rail import one_rail
 from flatline.judging.reductions import reduction
 from flatline.judging.settings import NOT_SET, settings
+from flatline.judging.slower_device import slower_device
 from flatline.judging.throughput import checkpoint_steps
 from flatline.judging.tries_beside import slower_than_before
 from flatline.judging.two_logs import two_logs
@@ -110,11 +112,13 @@ def judge(facts: Facts) -> Judgement:
         or two_tries(facts, CODE)
         or two_logs(facts, CODE)
         or _bypassed(facts)
+        or slower_device(facts, CODE)
         or _on_a_plain_network(facts)
         or one_rail(facts, CODE)
         or slower_than_before(facts, CODE)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
+        or fell_back(facts, CODE)
         or _crowded(facts)
         or _reducing(facts)
     )

@@ -19,7 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Match, Place
-from flatline.printed_ranks import ONE_EACH, RANKS, card_by_spans
+from flatline.printed_ranks import OF_A_LINE, RANKS, card_by_spans
 from flatline.rank_hosts import COMMUNICATOR, TORCHRUN, communicating, named_after
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ _PCI = re.compile(
 _UUID = re.compile(r"(?:GPU-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
 """Exporters cut the beginning off that the driver prints."""
 _CARD = re.compile(
-    r"(?i)(?:\bcuda:|\b(?:gpu|device)(?: ?[=:#] ?| )|\blocal[ _-]?rank(?: ?[=:] ?| ))(\d{1,2})\b"
+    r"(?i)(?:\bcuda:|\b(?:gpu|device)(?: ?[=:#] ?| )|\blocal[ _-]?rank(?:\"?: ?| ?[=:] ?| ))"
+    r"(\d{1,2})\b"
 )
 _LOCAL = re.compile(r"\brank {1,10}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,3})\)")
 BESIDE = 6
@@ -129,7 +130,7 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     host = facts.on_host(place).host
     cards: dict[int, tuple[str, Cite]] = {}
     for match in facts.matches:
-        said = _CARD.search(match.cite.text) if match.signature.id in ONE_EACH[:2] else None
+        said = _CARD.search(match.cite.text) if match.signature.id in OF_A_LINE else None
         if said is None:
             continue
         rank = int(match.groups["has_rank"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.losses import on_sockets
-from flatline.judging.throughput import pace
+from flatline.judging.throughput import Pace, pace
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.model import Claim, LogCite, QueryCite
 
@@ -69,7 +69,7 @@ def bypassed(facts: Facts) -> Bypassed | None:
     seen = facts.measured(needed[0]) and (facts.measured(needed[1]) or said is not None)
     if known is None or signal is None or not seen:
         return None
-    begins, ends = map(int, known.span)
+    begins, ends = span(facts, known)
     own = _own(facts, needed[0], ends)
     sent = _sent(signal + _own(facts, signal, ends), begins, ends)
     fabric = f"sum by (host) (rate({needed[0]}{own}[{max(1, ends - begins)}s]))"
@@ -95,7 +95,7 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     known, said = pace(facts), on_sockets(facts)
     if known is None or said is None or not facts.measured(PLAIN[0]):
         return None
-    begins, ends = map(int, known.span)
+    begins, ends = span(facts, known)
     sent = _sent(PLAIN[0] + _own(facts, PLAIN[0], ends), begins, ends)
     read = by_host(instant(facts, sent, ends))
     least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
@@ -107,6 +107,16 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     if least.value < FILLS and not _fills_its_link(facts, begins, ends):
         return None
     return least, said.cite
+
+
+def span(facts: Facts, known: Pace) -> tuple[int, int]:
+    """From the first step to the last, as far as the metrics reach: a rate over more than they do
+    would be of a part of what was sent."""
+    begins, ends = known.span
+    if facts.window is not None:
+        since, until = (moment.timestamp() for moment in facts.window)
+        begins, ends = max(begins, since), max(begins, min(ends, until))
+    return int(begins), int(ends)
 
 
 def _fills_its_link(facts: Facts, begins: int, ends: int) -> bool:
@@ -153,7 +163,7 @@ def used(facts: Facts) -> Used | None:
     known, ran = pace(facts), next(filter(facts.measured, RAN), None)
     if known is None or ran is None:
         return None
-    begins, ends = map(int, known.span)
+    begins, ends = span(facts, known)
     window = f"[{max(1, int(ends - begins))}s]"
     own = _own(facts, ran, ends)
     mean = f"avg_over_time({ran}{own}{window})"

@@ -23,6 +23,9 @@ REPORTS, OFTEN = 3, 0.8
 FAST = 2
 """Reports of the fast time, in none of which it may be far behind.  Where there are fewer, it may
 be so by design, and has to be just as far behind as the run is slower."""
+EDGE = 2
+"""Points from where the pace changes, within which a report of fast time tells nothing: cuts are
+laid where the levels fit best, and may be a point late."""
 ACCOUNTS = 0.1
 """A synchronised step is as slow as its slowest rank: its score is the part of the best pace that
 the run still has, but for what a step does besides its kernels."""
@@ -64,9 +67,11 @@ def fell_behind(facts: Facts) -> Behind | None:
     if run is None or run.pace.track is None or not run.slow:
         return None
     span = run.pace.track.of_attempt(facts.last.n)
-    phases = [_phase_at(run, span[min(r.points, len(span)) - 1]) for r in reports]
+    at = [span[min(r.points, len(span)) - 1] for r in reports]
+    phases = [_phase_at(run, index) for index in at]
     slow = [(r, p) for r, p in zip(reports, phases, strict=True) if p.part < 1 - DROP]
-    fast = [r for r, p in zip(reports, phases, strict=True) if p.part >= 1 - DROP]
+    fast = [r for r, p, index in zip(reports, phases, at, strict=True)
+            if p.part >= 1 - DROP and not _at_an_edge(run, index)]  # fmt: skip
     if len(slow) < REPORTS:
         return None
     just = len(fast) < FAST
@@ -149,6 +154,12 @@ def _phase_at(run: Course, index: int) -> Slow:
     """The phase in which a point of the track lies."""
     at = bisect_right(run.pace.indexes, index) - 1
     return next((p for p in run.phases if p.points[0] <= at <= p.points[1]), run.phases[0])
+
+
+def _at_an_edge(run: Course, index: int) -> bool:
+    """Whether a slow phase begins or ends within some points of it."""
+    at = bisect_right(run.pace.indexes, index) - 1
+    return any(abs(at - edge) <= EDGE for phase in run.slow for edge in phase.points)
 
 
 def _accounts(report: _Report, rank: int, phase: Slow, *, just: bool = False) -> bool:

@@ -1,5 +1,6 @@
 """
-The one GPU that kept its SMs as busy, or its power up, as the run became slow and all others fell.
+The one GPU that kept its SMs or their tensor cores as busy, or its power up, as the run became
+slow and all others fell.
 
 The others wait for it, and what waits keeps fewer SMs busy than what computes, and draws less
 (`lone_power`).  Each card is held against its own fast phases, so that how they differ by build or
@@ -20,6 +21,8 @@ from flatline.model import Claim, Place
 SIGNALS = {
     "gpu_sm_active_ratio": ("SMs active", "kept its SMs active {own} of the time, the median GPU"
                             " {others}", "{:.1%}".format),
+    "gpu_tensor_active_ratio": ("tensor cores active", "kept its tensor cores active {own} of the"
+                                " time, the median GPU {others}", "{:.1%}".format),
     "gpu_power_watts": ("power", "drew {own}, the median GPU {others}", "{:.0f} W".format),
 }  # fmt: skip
 LEAST_GPUS = 4

@@ -27,9 +27,10 @@ MORE, ALIKE, NO_LESS = 1.15, 1.06, 0.9
 of one model differ by some per cent at the same work."""
 ALWAYS = 0.9
 """Of the stretches it must stand above all others."""
-APART = 0.15
+APART, NEARER, TIMES = 0.15, 0.06, 4.0
 """Of the median card's power, by which the card of a rank that something else names must differ,
-to either side: a slow card waits less and works less a second."""
+to either side: a slow card waits less and works less a second.  Less is enough where it differs
+by so many times as much as any other card does."""
 AS_BUSY = 0.9
 """Of the time each card must have a kernel: one that has gaps has less to do."""
 HOTTER = 1.33
@@ -91,7 +92,9 @@ def drew_apart(facts: Facts, run: Course) -> Drew | None:
     others = [level for place, level in levels.items() if place != found]
     alike = middle / ALIKE <= min(others) and max(others) <= ALIKE * middle
     sign = 1 if levels[found] > middle else -1
-    if not alike or abs(levels[found] - middle) < APART * middle:
+    spread = max(abs(level - middle) for level in others)
+    least = min(APART * middle, max(NEARER * middle, TIMES * spread))
+    if not alike or abs(levels[found] - middle) < least:
         return None
     return _told(facts, run, found) if _always(ranks, found, sign) else None
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from flatline.facts import Facts
 from flatline.judging.addresses import local_rank
 from flatline.judging.claims import claim
-from flatline.judging.gpus import readings
+from flatline.judging.gpus import Readings, readings
 from flatline.judging.timeline import instant
 from flatline.model import Claim, Place
 
@@ -54,24 +54,18 @@ def filled(
 
     `said_bytes` is what the allocator says the card has, for exporters that give no total: the
     card that failed has that much, so that one of another size cannot be taken for it.  `until` is
-    when it was at the latest, where `at` is when it was at the earliest.
+    when it was at the latest, where `at` is when it was at the earliest; where nothing dates it,
+    the only one that was ever full is it.
     """
     if facts.window is None or not facts.measured("gpu_memory_used_bytes"):
         return None
     moment, later_s = _when(facts, facts.window, at, until)
+    undated = at is None and facts.last.ended_at is None
+    before_s = int(moment - facts.window[0].timestamp()) if undated else BEFORE_S
     hosts = {facts.node_of(place.host) for place in culprits if place.host}
-    used, total = (
-        readings(instant(facts, f"max_over_time({one}[{BEFORE_S + later_s}s])", moment + later_s))
-        for one in ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
-    )
-    if used is None or (total is None and not said_bytes):
+    used, total, every = _shares(facts, moment + later_s, before_s + later_s, said_bytes)
+    if used is None:
         return None
-    whole = {
-        place: said_bytes or 0.0 if total is None else total.rows[place].last
-        for place in (used if total is None else total).rows
-    }
-    every = {place: row.last / whole[place] for place, row in used.rows.items()
-             if whole.get(place, 0.0) > 0}  # fmt: skip
     parts = {place: part for place, part in every.items()
              if not hosts or facts.node_of(place.host or "") in hosts}  # fmt: skip
     full = sorted((place for place, part in parts.items() if FULL <= part <= WHOLE),
@@ -84,11 +78,14 @@ def filled(
         for read, text in ((used, "most memory in use"), (total, "memory there is"))
         if read is not None
     ]
+    when = "at some time" if undated else f"within the {BEFORE_S // 60} minutes before"
     text = (
-        f"{fullest} was {parts[fullest]:.0%} full within the {BEFORE_S // 60} minutes before"
+        f"{fullest} was {parts[fullest]:.0%} full {when}"
         f"{', or by its end' if later_s else ''}, by the exporter's numbers"
     )
     room = all(parts[place] < ROOMY for place in parts if place != fullest)
+    if undated and not room:
+        return None  # which of them it was then, and which later, nothing tells
     read = {facts.node_of(place.host or "") for place in parts}
     alone = room and read >= (hosts or set(facts.hosts))
     nodes = {facts.node_of(place.host or "") for place in every}
@@ -102,6 +99,25 @@ def filled(
         )  # fmt: skip
     only = next(iter(nodes)) if len(nodes) == 1 and set(facts.hosts) <= nodes else None
     return Filled(tuple(full), claim(text, *cites), alone, alike, only)
+
+
+def _shares(
+    facts: Facts, until: int, length_s: int, said_bytes: float | None
+) -> tuple[Readings | None, Readings | None, dict[Place, float]]:
+    """The most that was in use of every card and what it has, and the part of it that this is;
+    nothing in use where neither an exporter nor the allocator says what there is."""
+    used, total = (
+        readings(instant(facts, f"max_over_time({one}[{max(1, length_s)}s])", until))
+        for one in ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
+    )
+    if used is None or (total is None and not said_bytes):
+        return None, None, {}
+    whole = {
+        place: said_bytes or 0.0 if total is None else total.rows[place].last
+        for place in (used if total is None else total).rows
+    }
+    return used, total, {place: row.last / whole[place] for place, row in used.rows.items()
+                         if whole.get(place, 0.0) > 0}  # fmt: skip
 
 
 def _when(

@@ -324,7 +324,8 @@ def _counts_to(facts: Facts, place: Place, card: Place) -> bool:
     """Whether a rank is the one of that GPU where each host of the run, in their order, has the
     next ones, as launchers lay them: of its host and of its number there."""
     own, hosts = facts.node_of(card.host or ""), facts.hosts
-    each, rest = divmod(facts.world_size or 0, len(hosts) or 1)
+    world = facts.world_size or (facts.job.gpus if facts.job else None) or 0
+    each, rest = divmod(world, len(hosts) or 1)
     if place.rank is None or own not in hosts or rest or each < 2:
         return False
     host, number = divmod(place.rank, each)

@@ -1,4 +1,4 @@
-"""What lines of hand-written loops say that a step took, and which parts of it."""
+"""What lines of hand-written loops say of how long a step took, of its parts, and of its speed."""
 
 from __future__ import annotations
 
@@ -54,6 +54,24 @@ may stand behind each (the ImageNet example of PyTorch)."""
 
 _INSIDE = re.compile(r"\s{0,3}[(\[{][^()\[\]{}]{0,80}")
 """From a step's time to one of its parts, which brackets right behind it list."""
+
+_SPEED = re.compile(
+    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tok(?:ens)?_per_s(?:ec(?:ond)?)?|tps|wps|img/s"
+    r"|samples/s(?:ec)?|samples_per_s(?:ec(?:ond)?)?"
+    r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))(?:/(?:gpu|device|chip))?"
+    r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
+    r"|(?<![.,/0-9])((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
+    r"((?:tok(?:ens)?|img|samples|it(?:er)?s?|steps?)/s(?:ec)?)(?:/(?:gpu|device|chip))?"
+    r"(?!\w| ?[:=] ?[0-9])"
+)
+_NOT_OF_SPEED = re.compile(rf"(?:{OTHERS}|time|dt|mfu|tflops?|_ms|_s)\W{{1,3}}$")
+"""A word right before a number, which is its own: the unit behind is the next number's name."""
+_NAMED = re.compile(
+    r"(?<![\w/])(?!(?:speed|through?put|tput|perf|avg|average|mean|at|global|local)\W)"
+    r"[a-z][\w/]{0,24}(?: ?[:=] ?| )$"
+)
+"""A word that names the number right behind it, unless it is one of speed."""
+_NEXT = re.compile(r" {1,3}[0-9]")
 
 
 class Seconds(NamedTuple):
@@ -121,3 +139,18 @@ def _meter(part: re.Match[str], whole: re.Match[str] | None) -> bool:
     decimals."""
     named = part[0].startswith(("data:", "data ")) and "." in part[1]
     return named and whole is not None and float(part[1]) <= float(whole[2])
+
+
+def named_speed(low: str) -> re.Match[str] | None:
+    """The first number that a unit of speed names, or stands behind, and nothing else names: in
+    `data 0.011 samples/s 39.2` the unit is the name of the number behind it."""
+    at = 0
+    while found := _SPEED.search(low, at):
+        above = max(0, found.start() - 24), found.start()
+        another = _NOT_OF_SPEED.search(low, *above) or (
+            _NAMED.search(low, *above) and _NEXT.match(low, found.end())
+        )
+        if found[1] or not another:
+            return found
+        at = found.end(4)
+    return None

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 from flatline.parsers._durations import NUMBER as _NUMBER
-from flatline.parsers._durations import OTHERS, Seconds, data_s, step_s, sync_s
+from flatline.parsers._durations import Seconds, data_s, named_speed, step_s, sync_s
 from flatline.parsers._loss_names import ADVERSARY, BESIDE, HELD_SMALL, MEL
 
 _FOREIGN = re.compile(
@@ -137,17 +137,6 @@ _NORM = re.compile(
     + r")(?!\w)"
 )
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
-_SPEED = re.compile(
-    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tok(?:ens)?_per_s(?:ec(?:ond)?)?|tps|wps|img/s"
-    r"|samples/s(?:ec)?|samples_per_s(?:ec(?:ond)?)?"
-    r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))(?:/(?:gpu|device|chip))?"
-    r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
-    r"|(?<![.,/0-9])((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
-    r"((?:tok(?:ens)?|img|samples|it(?:er)?s?|steps?)/s(?:ec)?)(?:/(?:gpu|device|chip))?"
-    r"(?!\w| ?[:=] ?[0-9])"
-)
-_OF_ANOTHER = re.compile(rf"(?:{OTHERS}|time|dt|mfu|tflops?|_ms|_s)\W{{1,3}}$")
-"""A word right before a number, which is its own: the unit behind is the next number's name."""
 _CUT = re.compile(r"([0-9.]+)")
 _DIGITS = 40
 """A longer run of digits is no number that a loop prints."""
@@ -455,21 +444,11 @@ def _without_loss(line: _Line) -> Shape | None:
     return None
 
 
-def _named_speed(low: str) -> re.Match[str] | None:
-    """The first number that a unit of speed names, or stands behind, and nothing else names."""
-    at = 0
-    while found := _SPEED.search(low, at):
-        if found[1] or not _OF_ANOTHER.search(low, max(0, found.start() - 24), found.start()):
-            return found
-        at = found.end(4)
-    return None
-
-
 def _with_rates(
     line: _Line, position: Position, train: Loss | None, held_out: Loss | None
 ) -> Shape:
     norm, rate = (pattern.search(line.low) for pattern in (_NORM, _RATE))
-    speed = _named_speed(line.low)
+    speed = named_speed(line.low)
     return Shape(
         "line",
         position,

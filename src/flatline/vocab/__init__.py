@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -187,7 +187,7 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
     carriers: dict[str, Carrier] = {}
     for carrier in vocabulary.carriers:
         if carrier.metric in names:
-            carriers.setdefault(carrier.signal, carrier)
+            carriers.setdefault(carrier.signal, _as_spelled(carrier, names[carrier.metric]))
     present = frozenset().union(*(names[carrier.metric] for carrier in carriers.values()))
     labels: dict[str, LabelRule] = {}
     gaps: list[Gap] = []
@@ -209,6 +209,15 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
     spelled = tuple(rule for rule in vocabulary.labels.get("host", ()) if rule.label in present)
     return Exporter(vocabulary.name, labels, carriers, tuple(gaps), users=users,
                     spellings=spelled if len(spelled) > 1 else ())  # fmt: skip
+
+
+def _as_spelled(carrier: Carrier, present: frozenset[str]) -> Carrier:
+    """The carrier with labels of its own as the data has them: what passes metrics on may write
+    the names of labels in lower case."""
+    own = {name: next((one for one in present if one.lower() == label.lower()), label)
+           if label not in present else label
+           for name, label in carrier.labels.items()}  # fmt: skip
+    return replace(carrier, labels=own) if own != carrier.labels else carrier
 
 
 def _recognised(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> bool:

@@ -2,8 +2,10 @@
 Hosts whose exporter writes a number in another unit than its metric is of.
 
 Versions of one exporter differ between the hosts of a site: a share as per cent, watts as
-milliwatts, megahertz as hertz, or hertz as megahertz.  Where what a host reads is beyond what any
-card can be, and one such factor explains it, it is divided by that.
+milliwatts, megahertz as hertz, or hertz as megahertz; amd_smi_exporter over the newer of AMD's
+libraries gave watts and degrees where it gives millionths and thousandths over the older.  Where
+what a host reads is beyond what any card can be, and one such factor explains it, it is divided by
+that.
 """
 
 from __future__ import annotations
@@ -35,13 +37,16 @@ RANGES = {
     "gpu_sm_active_ratio": Range(1.5, (100.0,)),
     "gpu_engine_active_ratio": Range(1.5, (100.0,)),
     "gpu_utilization_ratio": Range(1.5, (100.0,)),
-    "gpu_power_watts": Range(4e3, (1e3, 1e6), 0.005),
+    "gpu_power_watts": Range(4e3, (1e3, 1e6, 1e-3, 1e-6), 0.005, floor=0.1),
+    "gpu_power_limit_watts": Range(4e3, (1e3, 1e6, 1e-3, 1e-6), 0.005, floor=0.1),
+    "gpu_temperature_celsius": Range(200.0, (1e3, 1e-3), 0.05, floor=1.0),
     "gpu_sm_clock_hertz": Range(1e10, (1e3, 1e6, 1e-3, 1e-6), floor=5e7),
     "gpu_memory_used_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30), 1e-4),
     "gpu_memory_total_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30), 1e-4),
 }
-"""Far from what is sold: a card draws some 1,400 W at most, clocks below 3 GHz, at rest above
-100 MHz, and holds less than a terabyte."""
+"""Far from what is sold: a card draws some 1,400 W at most and some watts at rest, is no colder
+than the air it is cooled by, clocks below 3 GHz, at rest above 100 MHz, and holds less than a
+terabyte."""
 
 
 def in_their_unit(series: Series, exporters: Sequence[Exporter]) -> tuple[Series, list[Gap]]:
