@@ -42,6 +42,7 @@ TAGS = {
     "only-hint",
     "ray-given-up-at",
     "told-late",
+    "forewarns",
     "ray-mistaken",
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "gpu-handle", "gpu-alloc-refused",

@@ -266,3 +266,13 @@ def test_all_of_so_many(
     found = [(p.kind, p.step, p.planned, p.epoch) for p in markers.Reader().feed(line)]
 
     assert found == ([] if said is None else [("finished", *said)])
+
+
+def test_verls_last_validation_is_its_end() -> None:
+    """Not the first one, which it makes before training, and not a metric of that name."""
+    for text, kinds in (
+        ("(TaskRunner pid=18) (\"Final validation metrics: {'val-core/x/mean@1': 0.71}\")", 1),
+        ("(TaskRunner pid=18) (\"Initial validation metrics: {'val-core/x/mean@1': 0.5}\")", 0),
+        ("semi-Final validation metrics: {}", 0),
+    ):
+        assert len([*markers.Reader().feed(text)]) == kinds

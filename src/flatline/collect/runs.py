@@ -409,7 +409,8 @@ def _against(
     ignored = _ignored(matches)
     cites = [c.cite for c in crashes if _uncaught(c, ignored)]
     if not on_record:
-        cites += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
+        roots = (m for m in matches if m.signature.role == "root")
+        cites += [m.cite for m in roots if not _told_of(m)]
         cites += [e.cite for e in exits if _failing(e)]
     last: dict[str, int] = {}
     for cite in cites:
@@ -423,7 +424,10 @@ _LOGGED = re.compile(r"\b(?:WARN(?:ING)?|ERROR|INFO|DEBUG|wandb)\b")
 
 
 def _told_of(match: Match) -> bool:
-    """Whether an exception stands in a message of a logger: something caught it to say so."""
+    """Whether an exception stands in a message of a logger: something caught it to say so; or it
+    is of what may come."""
+    if "forewarns" in match.signature.tags:
+        return True
     return "uncaught" in match.signature.tags and bool(_LOGGED.search(match.cite.text[:80]))
 
 

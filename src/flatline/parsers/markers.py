@@ -72,6 +72,7 @@ TRIGGERS = (
     r"(?i:(done|finished|completed?)[,;.:] (destroying|tearing down|cleaning up)"
     r" [a-z ]{0,8}process group)",
     r"(?i:all (training )?(steps|iterations|epochs) (are )?(done|finished|complete))",
+    r"Final validation metrics: \{",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
 )
 
@@ -244,7 +245,9 @@ _MOST = re.compile(
 )
 _BEST = re.compile(r"(?i)[,.;] best ")
 """What follows is of another step."""
-_ENDS = (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _FINAL_MODEL, _OWN_TIME)
+_LAST_VALIDATION = re.compile(r"(?:^|[\s(\"'])Final validation metrics: \{")
+"""verl's trainer says so behind its last step, and returns."""
+_ENDS = (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _FINAL_MODEL, _OWN_TIME, _LAST_VALIDATION)
 _MORE = re.compile(
     r"\b(?:of|for) (?:stage|phase|epoch)|\(\w*(?:reward|critic|stage|phase|epoch)|next", re.I
 )
