@@ -139,10 +139,11 @@ def test_where_no_event_tells_that_it_started(tmp_path: Path) -> None:
     [
         ("collected with grab.sh from n0, all clocks UTC, {:%FT%T}\nstarted by hand\n", "G1"),
         ("snapshot taken {:%F %T}Z\n", "G1"),
+        ("Files taken {:%F %H:%M} UTC while it ran.\n", "G1"),
         ("job started {:%FT%T} by hand\n", None),
         ("collected with grab.sh, {:%FT%T}\n" + "and more\n" * 12, None),
     ],
-    ids=["collected", "snapshot", "of something else", "no note"],
+    ids=["collected", "snapshot", "to the minute", "of something else", "no note"],
 )
 def test_where_a_note_says_when_it_was_collected(
     tmp_path: Path, note: str, code: str | None

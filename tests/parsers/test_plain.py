@@ -464,3 +464,12 @@ def test_a_part_of_so_many_is_no_speed() -> None:
     (point,) = plain.Reader().feed("step 50 loss 0.103 queue_depth 30/32 samples/s 836863")
 
     assert (point.throughput, point.throughput_unit) == (836863.0, "samples/s")
+
+
+def test_a_place_in_the_code_is_no_step() -> None:
+    """loguru names module, function and line before the message."""
+    line = "2026-01-22 08:01:31.204 | INFO     | longctx.train:step:208 - step {}/6000 loss={} x=1"
+    reader = plain.Reader()
+    told = [one for n in (10, 20) for one in reader.feed(line.format(n, 2.0 - n / 100))]
+
+    assert [(one.step, one.planned) for one in told] == [(10, 6000), (20, 6000)]

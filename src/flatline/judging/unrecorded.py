@@ -27,7 +27,7 @@ from flatline.model import Claim, LogCite
 STARTED, COLLECTED, EVENTS_OF = "kubernetes-started", "notes-collected", "kubernetes"
 NOTE_LINES = 12
 """A note is no longer; a program may say of data that it was collected."""
-_MOMENT = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
+_MOMENT = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?")
 NOTED_EARLY_S = 60.0
 """What is collected first may be the note."""
 MOST_ROWS = 2_000

@@ -123,6 +123,8 @@ _INNER = re.compile(
 )
 _PAIR = re.compile(r"(?:^|[\s:])\[ *([0-9]{1,9}), +([0-9]{1,12})\] +loss")
 _ONE = re.compile(r"(?:^|\s)\[ *([0-9]{1,12}) */ *([0-9]{1,12}) *\]")
+_PLACE_IN_CODE = re.compile(r"(?<=\| )[\w.<>]{1,80}:[\w<>]{1,80}:[0-9]{1,9}(?= - )")
+"""Where a line was logged, as loguru puts it before the message: a function may be `step`."""
 _CLU = re.compile(r"(?:logging|metrics?)_writers?\.py:[0-9]+\] \[([0-9]{1,12})\]()")
 _HEADER = re.compile(r"\[(?:step|batch)=([0-9]{1,12})/([0-9]{1,12})[^\]]{0,80}\]:?\s*$")
 _BELOW = re.compile(
@@ -403,6 +405,7 @@ def learn(text: str, low: str, parts: list[str]) -> Shape | None:
     """What lines of this shape say; None where they say nothing of a training loop."""
     if _FOREIGN.search(text) or _NOT_A_LOG.search(text):
         return None
+    low = _PLACE_IN_CODE.sub(lambda found: " " * len(found[0]), low)
     line = _Line(low, parts)
     if header := _HEADER.search(low):
         at = Position(header.start(), line.slot(header, 1), line.slot(header, 2), own=False)
