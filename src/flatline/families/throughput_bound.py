@@ -52,6 +52,7 @@ from flatline.judging.settings import NOT_SET, settings
 from flatline.judging.throughput import checkpoint_steps
 from flatline.judging.tries_beside import slower_than_before
 from flatline.judging.two_logs import two_logs
+from flatline.judging.two_networks import two_networks
 from flatline.judging.two_tries import two_tries
 from flatline.judging.uniform import as_fast, slow_fabric
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite
@@ -109,6 +110,7 @@ def judge(facts: Facts) -> Judgement:
         again(facts, CODE, COLLECTED)
         or two_tries(facts, CODE)
         or two_logs(facts, CODE)
+        or two_networks(facts, CODE)
         or _bypassed(facts)
         or _on_a_plain_network(facts)
         or one_rail(facts, CODE)
