@@ -101,10 +101,10 @@ def test_when_the_head_gave_it_up_by_its_own_log(
     assert (verdict.code if verdict.code == "C4" else None) == code
 
 
-def power(*, fell_s: float) -> str:
+def power(*, fell_s: float, each_s: int = 15) -> str:
     """Two nodes whose GPUs idle, work, and fall: the accused one's so long before it left."""
     lines = []
-    for seconds in range(-1700, 240, 15):
+    for seconds in range(-1700, 240, each_s):
         at = int((LEFT + timedelta(seconds=seconds)).timestamp() * 1000)
         for host, until in (("gx11", 5.0), ("gx12", -fell_s)):
             watts = 240 if -1500 < seconds < until else 60
@@ -128,3 +128,29 @@ def test_its_gpus_drew_what_they_do_at_work(
     if code is not None:
         assert verdict.cleared == (Place(host="gx12"),)
         assert verdict.confidence < 0.8
+
+
+CHECK = (
+    "[{:%F %T},000 W 701 709] (gcs_server) gcs_health_check_manager.cc:132: Health check failed"
+    " for node {}, remaining checks {}, status 4, response status 0, status message Deadline"
+    " Exceeded\n"
+)
+KEY = "77ab0113e2156a1094b5700cf276010ff4532e48b99f7b8895532f90"
+
+
+@pytest.mark.parametrize(
+    ("fell_s", "key", "code"),
+    [(-5.0, KEY, "C4"), (70.0, KEY, None), (-5.0, KEY.replace("7", "8"), None)],
+    ids=["worked on", "fell as it went silent", "of another node"],
+)
+def test_checks_that_the_head_counted_down(
+    tmp_path: Path, fell_s: float, key: str, code: str | None
+) -> None:
+    """Of longer timeouts, in which few readings lie; an earlier silence ended."""
+    counted = [(-400, 3), (-62, 4), (-49, 3), (-36, 2), (-23, 1), (-10, 0)]
+    told = (CHECK.format(LEFT + timedelta(seconds=s), key, left) for s, left in counted)
+    (tmp_path / "gcs_server.out").write_text("".join(told) + HEAD.format(LEFT, 0))
+    (tmp_path / "metrics.prom").write_text(power(fell_s=fell_s, each_s=49))
+
+    verdict = judged(tmp_path, "")
+    assert (verdict.code if verdict.code == "C4" else None) == code

@@ -136,3 +136,23 @@ def test_a_rate_is_no_size(tmp_path: Path, rate: str) -> None:
 
     assert track is not None
     assert printed_sizes(facts, track) == []
+
+
+@pytest.mark.parametrize("bars", [1, 2, 3, 4, 5, 9])
+def test_a_size_in_dicts_between_redrawn_bars(tmp_path: Path, bars: int) -> None:
+    """The bar gives many points more, so that its lines alone would be read anew."""
+    rows = ["***** Running training *****", "  Total optimization steps = 9000"]
+    for n in range(300):
+        steps = range(10 * n + 1, 10 * n + 1 + bars)
+        drawn = (f"  3%|▎         | {s}/9000 [{s // 60:02d}:{s % 60:02d}<1:00:00,  1.00s/it]"
+                 for s in steps)  # fmt: skip
+        rows.append("\r" + "\r".join(drawn))
+        rows.append(f"{{'loss': 1.2, 'max_seq_len': {512 if n < 150 else 1024}, 'epoch': 0.1}}")
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track(0)
+
+    assert track is not None
+    assert [(name, set(read)) for name, _, read in printed_sizes(facts, track)] == [
+        ("the max seq len", {512, 1024})
+    ]

@@ -139,6 +139,37 @@ def test_what_is_no_table_of_pods_and_nodes(text: bytes) -> None:
         kubectl_pods.parse(text, "pods.txt")
 
 
+GREP = b"$ date -u; kubectl -n ml get pods -o wide | grep train-worker\n"
+
+
+@pytest.mark.parametrize("above", [b"", GREP + b"Wed Jun 18 22:19:50 UTC 2025\n"])
+@pytest.mark.parametrize(("table", "name"), [(WIDE, "NAME"), (SPACES, "NAMESPACE")])
+def test_rows_without_their_header(above: bytes, table: bytes, name: str) -> None:
+    """As `grep` leaves them, or `--no-headers`."""
+    rows = table[table.index(name.encode()) :].split(b"\n", 1)[1]
+    told, headed = (kubectl_pods.parse(one, "pods.txt") for one in (above + rows, table))
+
+    assert kubectl_pods.recognise("pods.txt", above + rows)
+    assert told.addresses == headed.addresses
+    assert told.pods == headed.pods
+    assert kubectl_pods.resolve(above + rows, "row 2, NODE") == "wk2" or table is SPACES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"train-0   1/1     Running   0          1h\n",
+        b"epoch   3/10   Train   0   12m   0.5   3.2\n",
+        b"step 1 loss 2.0\ntrain-0   1/1   Running   0   1h   10.2.0.1   wk1   <none>   <none>\n",
+    ],
+    ids=["narrow", "a log's", "within a log"],
+)
+def test_what_is_no_row_of_pods_and_nodes(text: bytes) -> None:
+    assert not kubectl_pods.recognise("pods.txt", text)
+    with pytest.raises(FormatError):
+        kubectl_pods.parse(text, "pods.txt")
+
+
 STEPS = "".join(
     f"2026-11-16T10:{n // 6:02d}:{n % 6}0.000000Z step {n * 10}/4000 loss {8 - n * 0.05:.3f}\n"
     for n in range(1, 120)

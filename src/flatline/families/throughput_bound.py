@@ -54,6 +54,7 @@ from flatline.judging.slower_device import slower_device
 from flatline.judging.throughput import checkpoint_steps
 from flatline.judging.tries_beside import slower_than_before
 from flatline.judging.two_logs import two_logs
+from flatline.judging.two_networks import two_networks
 from flatline.judging.two_tries import two_tries
 from flatline.judging.uniform import as_fast, slow_fabric
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite
@@ -111,6 +112,7 @@ def judge(facts: Facts) -> Judgement:
         again(facts, CODE, COLLECTED)
         or two_tries(facts, CODE)
         or two_logs(facts, CODE)
+        or two_networks(facts, CODE)
         or _bypassed(facts)
         or slower_device(facts, CODE)
         or _on_a_plain_network(facts)

@@ -49,6 +49,9 @@ for which a host stood still that was given up for it."""
 _STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)\b[\s:=#]{1,3}(\d{1,12})\b")
 _MEASURED = re.compile(r"\d{1,4}(?:[-:]\d{1,2}){2}(?:[.,]\d{1,9})?|\d+[.,]\d+")
 """Dates, times and numbers with a fraction."""
+_UNANSWERED = re.compile(
+    r"Health check failed for node ([0-9a-f]{16,64}), remaining checks (\d{1,4})\b"
+)
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} \w ")
 
 
@@ -120,8 +123,10 @@ def _left_at_work(facts: Facts, left: Match) -> Mistaken | None:
     head = _told_by_head(facts, since)
     since = head.cite.at.timestamp() if head and head.cite.at else since
     node = facts.node_of(host)
-    looks = (_went_on, _spoke_on, _in_time, _drew_power)
+    looks = (_went_on, _spoke_on, _in_time)
     found = next(filter(None, (look(facts, left, node, since) for look in looks)), None)
+    if found is None:
+        found = _drew_power(facts, left, node, since, max(WINDOW_S, _unanswered_s(facts, head)))
     return replace(found, given_up=(head, *found.given_up)) if found and head else found
 
 
@@ -173,10 +178,12 @@ def _in_time(facts: Facts, left: Match, host: str, since: float) -> Mistaken | N
     return None
 
 
-def _drew_power(facts: Facts, left: Match, host: str, since: float) -> Mistaken | None:
+def _drew_power(
+    facts: Facts, left: Match, host: str, since: float, window_s: float
+) -> Mistaken | None:
     """The same by what its GPUs drew up to then, where its workers write nothing.  Readings lie up
     to a window apart: each half of the two windows before has one."""
-    shown = kept_working(facts, since, 2 * WINDOW_S, [host])
+    shown = kept_working(facts, since, 2 * window_s, [host])
     return None if shown is None else Mistaken(left, shown, (left,), host, slack=True)
 
 
@@ -357,6 +364,23 @@ def _told_by_head(facts: Facts, until: float) -> Match | None:
     first = told[0]
     dated = first.cite.at is not None and not first.cite.at_assumed
     return first if dated and first.cite.at and first.cite.at.timestamp() <= until else None
+
+
+def _unanswered_s(facts: Facts, head: Match | None) -> float:
+    """For how long no check of the node was answered by the head's own log, which counts them
+    down: of those whose timeouts were raised longer than the window."""
+    if head is None:
+        return 0.0
+    first, left, began = max(1, head.cite.line - BACK), -1, _time(head.cite.text)
+    given_up = began
+    for text in reversed(facts.lines(head.cite.source, first, head.cite.line - first)):
+        found = _UNANSWERED.search(text)
+        if found is None or found[1] != head.groups["key"]:
+            continue
+        if int(found[2]) <= left:
+            break  # of an earlier silence, which ended
+        left, began = int(found[2]), _time(text) or began
+    return (given_up - began).total_seconds() if given_up and began else 0.0
 
 
 def _wrote(facts: Facts, leave: LogCite) -> list[LogCite]:

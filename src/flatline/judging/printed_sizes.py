@@ -64,19 +64,25 @@ def printed_balance(facts: Facts, track: Track) -> tuple[list[int], list[float]]
     span = track.of_attempt(facts.last.n)
     told = [
         (index, float(found[1]))
-        for index in span[:: max(1, len(span) // MOST_POINTS)]
+        for index in _sampled(track, span)
         if (found := _BALANCE.search(facts.point(track, index).cite.text)) is not None
     ]
     return ([index for index, _ in told], [value for _, value in told]) if told else None
 
 
+def _sampled(track: Track, span: range) -> list[int]:
+    """Points whose lines are read anew.  Those with a loss and those without are thinned apart:
+    where bars and dicts come in turns, one stride over both may meet the one kind alone."""
+    kinds = [[i for i in span if bool(track.has_loss[i]) is kind] for kind in (True, False)]
+    return sorted(i for kind in kinds for i in kind[:: max(1, len(kind) // MOST_POINTS)])
+
+
 def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list[float]]]:
     """(name, points, values) of every size that the step lines print and that changes."""
     span = track.of_attempt(facts.last.n)
-    stride = max(1, len(span) // MOST_POINTS)
     found: dict[str, tuple[list[int], list[float]]] = {}
     before: tuple[int, int] | None = None
-    for index in span[::stride]:
+    for index in _sampled(track, span):
         text = facts.point(track, index).cite.text
         if told := _CONSUMED.search(text):
             samples, tokens = int(told[1]), int(told[2])

@@ -21,7 +21,7 @@ OTHER_LOSS = 0.2
 FED = 0.2
 """Of a step, what may be spent on waiting for data."""
 TOLD_OF_BOTH = 0.86
-_BETWEEN_HOSTS = "] via NET/"
+BETWEEN_HOSTS = "] via NET/"
 _SHOWN = 3
 
 
@@ -49,7 +49,7 @@ def slower_than_before(facts: Facts, code: str) -> Finding | None:
         return None
     if before and SOCKETS not in {m.groups["transport"] for m in before}:
         return _fell_back(facts, code, beside, (now[0].cite, before[0].cite))
-    over = [m.cite for m in now if _BETWEEN_HOSTS in m.cite.text]
+    over = [m.cite for m in now if BETWEEN_HOSTS in m.cite.text]
     return (
         _finding(facts, code, beside, over, "slow-interconnect") if over and not before else None
     )

@@ -3,7 +3,8 @@
 
 Columns stand at least two spaces apart and hold single ones (`2 (5h ago)`).  A name or address
 that two nodes show, as of two namespaces or given anew, tells neither; a pod that was moved since
-stands with its new node.
+stands with its new node.  Rows without their header (`--no-headers`, or as `grep` left them) are
+read where the first holds what each of its columns may.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 
 from flatline.model import Pod, RecordCite, Records, Scalar
 from flatline.parsers._rows import Row, decoded, mentions, shown, top, under_header
@@ -36,6 +38,15 @@ _ANSWERED = re.compile(
     r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d) UTC (20\d\d)"
 )
 """What `date` answers; of other zones its letters tell no offset."""
+_AGE_TOLD = r"(?=\d)(?:\d{1,3}y)?(?:\d{1,5}d)?(?:\d{1,4}h)?(?:\d{1,5}m)?(?:\d{1,6}s)?"
+_BARE = re.compile(
+    r"(?P<space>[a-z0-9][a-z0-9-]{0,62} {2,})?[a-z0-9][a-z0-9.-]{0,252} {2,}\d{1,3}/\d{1,3} {2,}"
+    r"[A-Z][\w:/.-]{1,60} {2,}\d{1,6}(?: \([\w ]{1,20} ago\))? {2,}" + _AGE_TOLD + r" {2,}"
+    r"(?:<none>|[\d.]{7,15}|[\da-f:]{2,39}) {2,}(?:<none>|[a-z0-9][a-z0-9.-]{0,252})"
+    r"(?: {2,}(?:<none>|\d{1,2}/\d{1,2}|[a-z0-9][a-z0-9.-]{0,252})){0,2} {0,4}"
+)
+_MAY_BE_BARE = re.compile(rb"[a-z0-9] {2,}\d{1,3}/\d{1,3} {2,}[A-Z]")
+_HEADER = "NAME  READY  STATUS  RESTARTS  AGE  IP  NODE  NOMINATED NODE  READINESS GATES"
 _AGE = re.compile(
     r"(?=\d)(?:(\d{1,3})y)?(?:(\d{1,5})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?"
 )
@@ -49,8 +60,17 @@ def _columns(line: str) -> list[str] | None:
 
 
 def _rows(data: bytes) -> Iterator[Row]:
-    """Rows under their header. Raises `FormatError` where the first line is none."""
-    return under_header(shown(decoded(data), _PROMPT), _columns, _APART)
+    """Rows under their header. Raises `FormatError` where the first line is none, nor such a
+    row."""
+    lines = shown(decoded(data), _PROMPT)
+    first = next(lines, "")
+    bare = _BARE.fullmatch(first)
+    if bare is None:
+        yield from under_header(chain((first,), lines), _columns, _APART)
+        return
+    header = f"NAMESPACE  {_HEADER}" if bare["space"] else _HEADER
+    least = len(_APART.split(first.strip()))
+    yield from under_header(chain((header, first), lines), _columns, _APART, least)
 
 
 def parse(data: bytes, source: str) -> Records:
@@ -67,7 +87,7 @@ def parse(data: bytes, source: str) -> Records:
 def _noted(data: bytes) -> datetime | None:
     """The moment that stands above the one table with its zone; those of several tell of each."""
     lines = decoded(data).split("\n")
-    if sum(_columns(line) is not None for line in lines) != 1:
+    if sum(_columns(line) is not None for line in lines) > 1:
         return None
     said = [found for line in lines if (found := _PROMPT.fullmatch(line)) and found["zone"]]
     asked = [found.groups() for line in lines if (found := _ANSWERED.fullmatch(line.strip()))]
@@ -100,11 +120,14 @@ def _age_s(told: str) -> float | None:
 
 
 def recognise(name: str, head: bytes) -> bool:
-    """Whether the first line, or the one after the command, is that header."""
-    if not mentions(head, "READY"):
+    """Whether the first line, or the one after the command, is that header or such a row."""
+    bare = _MAY_BE_BARE.search(head) is not None
+    if not bare and not mentions(head, "READY"):
         return False
     lines = top(head, _PROMPT)
-    return bool(lines) and _columns(lines[0]) is not None
+    if not lines:
+        return False
+    return _columns(lines[0]) is not None or (bare and _BARE.fullmatch(lines[0]) is not None)
 
 
 def resolve(data: bytes, pointer: str) -> Scalar:
