@@ -26,7 +26,7 @@ FRAMEWORK = None
 GENERIC = 1
 TRIGGERS = (
     r"\"(event|msg|message|type|kind)\": ?\"([a-z]{4,6}[_-])?(check_?point|ckpt|resum|restor)",
-    r"\"(event|msg|message|type|kind)\": ?\"(auto|sav(e|ed|ing)|load(ed)?)[_-]",
+    r"\"(event|msg|message|type|kind)\": ?\"(auto|saved?|saving|load(ed)?)[_-]",
 )
 _LONGEST = 4_000
 _NAMES = ("event", "msg", "message", "type", "kind")
