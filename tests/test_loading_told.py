@@ -50,6 +50,26 @@ def test_what_the_program_asked_for(tmp_path: Path, code: str, wanted: tuple[str
     assert (found.code, found.fault_class) == wanted
 
 
+@pytest.mark.parametrize(
+    ("above", "wanted"),
+    [
+        ("", ("A1", "asset")),
+        ("Resuming from /runs/a/step_400\n", ("E2", "corrupt")),
+        ("".join(f"step {n}/900 loss {3 - n / 100:.3f}\n" for n in range(1, 40)),
+         ("E2", "corrupt")),
+    ],
+    ids=["nothing", "a resume", "steps"],
+)  # fmt: skip
+def test_weights_of_which_no_frame_says_what_for(
+    tmp_path: Path, above: str, wanted: tuple[str, str]
+) -> None:
+    """Of a format that weights are published in; it may be the run's own all the same."""
+    found = verdict(tmp_path, above + HEADER + "\n")
+
+    assert (found.code, found.fault_class) == wanted
+    assert above or found.confidence < 0.8
+
+
 def test_weights_in_a_format_of_data(tmp_path: Path) -> None:
     """HDF5 holds both."""
     said = "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0)"

@@ -62,7 +62,7 @@ TAGS = {
     "profiled", "waited-for-data", "ddp-member",
     "link-down", "link-up", "script-goes-on", "said-above", "raised-below", "no-rdma",
     "said-of-the-next",
-    "foreign-connection",
+    "foreign-connection", "not-accepted",
     "mounted", "unmounted", "worker-given-up", "job-unheard", "per-rank-times", "per-rank-rows",
     "liveness-failed",
     "last-word", "far-end", "launcher-left", "exec-hosts", "input-bound",

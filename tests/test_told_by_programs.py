@@ -192,3 +192,53 @@ def test_what_stands_above_an_error_that_names_no_reason(
     verdict = said(tmp_path, text)
 
     assert (verdict.code, verdict.fault_class) == (code, fault_class)
+
+
+NOT_READY = (
+    "srun: job 4711 has been allocated resources\n"
+    "srun: error: Nodes gpu-dy-[3-4] are still not ready\n"
+    "srun: error: Something is wrong with the boot of the nodes.\n"
+)
+TRAINS = frames(
+    ("/t/train_network.py", "<module>", "trainer.train(args)"),
+    ("/t/train_network.py", "train", "group.cache_latents(vae)"),
+    ("/t/library/train_util.py", "cache_latents", "{}"),
+)
+CACHING = "caching latents.\n  4%|4   | 1/24 [00:01<00:40,  1.78s/it]\n"
+LATENTS = CACHING + TRAINS.format('raise RuntimeError(f"NaN detected in latents: {path}")')
+SHARED = (
+    "[2026-03-04 19:03:11] Traceback (most recent call last):\n"
+    '[2026-03-04 19:03:11]   File "/w/data.py", line 18, in load\n'
+    "[2026-03-04 19:03:11]     data = StreamingDataset(streams=streams)\n"
+    '[2026-03-04 19:03:11]   File "/w/shm.py", line 104, in __init__\n'
+    "[2026-03-04 19:03:11]     self._fd = _posixshmem.shm_open(\n"
+    "[2026-03-04 19:03:11] FileExistsError: [Errno 17] File exists: '/000002_next_epoch'\n"
+)
+PLUGIN = (
+    "n3:9:20 [0] net.cc:537 NCCL WARN Error: network AWS Libfabric not found.\n"
+    "[rank0]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:318, invalid usage"
+    " (run with NCCL_DEBUG=WARN for details), NCCL version 2.21.5\n"
+    "[rank0]: ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fault_class"),
+    [
+        (NOT_READY, "F4", None),
+        (NOT_READY + WENT_ON, None, None),
+        (LATENTS + "RuntimeError: NaN detected in latents: /d/7.png\n", "A1", "config"),
+        (CACHING + TRAINS.format("raise RuntimeError(path)") + "RuntimeError: /d/7.png\n",
+         "A1", "config"),
+        (SHARED, "A1", "env"),
+        (PLUGIN, "A1", "env"),
+    ],
+    ids=["nodes that do not boot", "one that did later", "latents", "caching them",
+         "shared memory that was left", "a plug-in that is not there"],
+)  # fmt: skip
+def test_what_is_told_before_any_step(
+    tmp_path: Path, text: str, code: str | None, fault_class: str | None
+) -> None:
+    verdict = said(tmp_path, text)
+
+    assert (verdict.code, verdict.fault_class) == (code, fault_class)

@@ -361,6 +361,19 @@ def test_a_few_losses_that_fell_and_then_stay_far_above_the_first() -> None:
     assert shape([1.64, 1.44, 3.2, 6.35, 1.5, 4.9, 1.6, 1.4]) != "spiked"
 
 
+def test_a_few_losses_that_fell_in_single_file_and_turned_back() -> None:
+    """Half of the way at the least, for five points; not those that scatter, nor by and by."""
+    down = [9.8, 8.1, 6.9, 6.2, 5.9, 5.6]
+    up = [7.1, 8.2, 8.8, 9.1, 9.2, 9.15, 9.2, 9.3]
+
+    assert shape([*down, *up]) == "spiked"
+    assert shape([*down, *up[:4]]) != "spiked"
+    assert shape([*down, *up[:5], 6.0, 9.2, 9.3]) != "spiked"
+    assert shape([*down, 6.1, 6.6, 7.1, 7.6, 8.1, 8.6, 9.1, 9.2, 9.3, 9.4, 9.5]) != "spiked"
+    assert shape([9.8, 6.9, 8.1, 5.9, 6.2, 5.6, *up]) != "spiked"
+    assert shape([*down, *(one - 2 for one in up)]) != "spiked"
+
+
 def test_a_learning_rate_of_nought() -> None:
     """A rate that is only displayed as nought shows by a loss that falls."""
     chance = random.Random(3)

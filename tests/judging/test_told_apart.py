@@ -156,6 +156,23 @@ def test_a_stranger_at_the_port(tmp_path: Path, above: str, code: str | None) ->
     assert read(tmp_path, STEPS + above + closed).code == code
 
 
+ACCEPT = "ip-10-4-0-62:29:{} [1] proxy.cc:1494 NCCL WARN [Service thread] Accept failed Success\n"
+
+
+@pytest.mark.parametrize(
+    ("below", "code"),
+    [(ACCEPT.format(88), None), (ACCEPT.format(97), "C2")],
+    ids=["the same thread", "another"],
+)
+def test_a_connection_that_was_not_accepted(tmp_path: Path, below: str, code: str | None) -> None:
+    """What is closed before it has said who it is was no rank's."""
+    closed = ("ip-10-4-0-62:29:88 [1] misc/socket.cc:50 NCCL WARN socketProgress: Connection"
+              " closed by remote peer 198.51.100.35<51504>\n"
+              "ip-10-4-0-62:29:88 [1] NCCL INFO misc/socket.cc:58 -> 6\n")  # fmt: skip
+
+    assert read(tmp_path, STEPS + closed + below).code == code
+
+
 ROW = "{{'loss': {}, 'grad_norm': {}, 'learning_rate': 1.3e-06, 'epoch': 0.0{}}}\n"
 
 

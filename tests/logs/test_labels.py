@@ -199,6 +199,18 @@ def test_frames_that_are_stamped_are_a_collectors_whatever_stands_beside_them() 
     assert said(Labels.learn(frames[:1] + pasted), line)[3] == line
 
 
+def test_a_time_in_brackets_before_each_line_of_a_traceback() -> None:
+    """It comes off once: many programs date their own lines so."""
+    head = "[2024-05-01 05:42:27] "
+    frames = [f'{head}  File "/app/train.py", line {n}, in main' for n in range(3)]
+    own = [f"[2024-05-01 05:42:{n:02d}] iteration {n}" for n in range(20)]
+    row = f"{head}[2024-05-01 05:42:27] iteration 8"
+
+    assert said(Labels.learn(frames), f"{head}KeyError: 3")[3] == "KeyError: 3"
+    assert said(Labels.learn(frames), row)[3] == row.removeprefix(head)
+    assert said(Labels.learn(own), row)[3] == row
+
+
 def test_labels_nest_in_any_order() -> None:
     """A stamp, a task, torchrun, torch."""
     lines = [

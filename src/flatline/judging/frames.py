@@ -75,6 +75,8 @@ _READS_DATA = re.compile(
 _PREPARES = re.compile(
     r"_?(?:load|get|prepare|build|make|create|generate)_(?:\w+_)?"
     r"(?:data|datasets?(?:_groups?)?|dataloaders?|corpus)(?:_(?:by|from|for|of)_\w+)?$"
+    r"|_?(?:cache|precompute)_(?:\w+_)?(?:latents|embed(?:ding)?s|features|images"
+    r"|text_encoder_outputs)(?:_to_disk)?$"
 )
 _READS_A_SET = re.compile(
     r"_?read_(?!\w*(?:arg|opt|conf|cfg|setting|model|weight|param|state|env|version))\w+$"

@@ -210,7 +210,8 @@ def said_pretrained(crash: Crash) -> bool:
 
 
 def begins_anew(facts: Facts, crash: Crash) -> bool:
-    """Whether the program printed that it resumes nothing, or that it reads pretrained weights."""
+    """Whether the program printed that it resumes nothing, or that it reads pretrained weights; of
+    the format these are published in, with no word of another use above, they mostly are."""
     head = crash.head
     first = max(1, head.line - READ_ABOVE)
     above = facts.lines(head.source, first, head.line - first)
@@ -221,9 +222,11 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
     if any(_EITHER.search(frame.code or "") for frame in crash.frames):
         named = [found[1] for text in above if (found := _FROM.search(text))]
         return bool(named) and not (_KEPT_AS.search(named[-1]) or _OWN_NAME.search(named[-1]))
-    if any(_LENT.search(frame.code or "") for frame in crash.frames):
+    published = not crash.frames and crash.exception.endswith("SafetensorError")
+    if published or any(_LENT.search(frame.code or "") for frame in crash.frames):
         above = facts.lines(head.source, 1, head.line - 1)
-        return not any(_OF_ITS_OWN.search(text) for text in above)
+        own = _RESUMES if published else _OF_ITS_OWN
+        return not any(own.search(text) for text in above)
     return facts.memo(
         f"resumes nothing {head.source} {crash.attempt}", lambda facts: _no_resume(facts, head)
     )

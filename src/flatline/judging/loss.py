@@ -39,6 +39,7 @@ from flatline.judging.shapes import (
     stayed_high,
     stuck_since,
     trend,
+    turned_back_at,
     undecided,
 )
 from flatline.judging.standstill import flat_from_start, frozen, leapt_at, nought_since
@@ -458,6 +459,7 @@ def _slope(
     short = len(numbers) < SHAPE_POINTS
     jump = jumped_at(numbers) if short else None
     jump = overshot_at(numbers, RISEN_RATIO) if short and jump is None else jump
+    jump = turned_back_at(numbers) if short and jump is None else jump
     if jump is not None:
         return "spiked", values[jump][0]
     if climbs(numbers) or only_climbed(numbers, start, best, end):

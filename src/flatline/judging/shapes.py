@@ -376,3 +376,21 @@ def overshot_at(numbers: Sequence[float], ratio: float) -> int | None:
     low = numbers.index(min(numbers[:first]))
     steps = [after - before for before, after in pairwise(numbers[low:])]
     return first if max(steps) >= OVERSHOT_SHARE * (max(numbers) - numbers[low]) else None
+
+
+def turned_back_at(numbers: Sequence[float]) -> int | None:
+    """Where a short row that fell point by point turned and gave half of what it had gained up
+    again: it rose as steadily, to half as high again as its lowest point, and has stayed there for
+    its last five.  Batches that scatter do not come down and go up in single file, and a term that
+    is phased in climbs in small steps."""
+    low = numbers.index(min(numbers))
+    down, up = numbers[: low + 1], numbers[low:]
+    if not FALLING_POINTS <= len(down) < SHAPE_POINTS or numbers[low] <= 0:
+        return None
+    limit = max(SPIKE_RATIO * numbers[low], (numbers[0] + numbers[low]) / 2)
+    first = next((n for n, one in enumerate(up) if one >= limit), len(up))
+    stays = len(up) - first >= FALLING_POINTS and min(up[first:], default=0.0) >= limit
+    steady = all(b <= a for a, b in pairwise(down)) and only_rises(up[: first + 1])
+    leaps = max(after - before for before, after in pairwise(up)) if stays else 0.0
+    abrupt = leaps >= LOST_SHARE * (max(up) - numbers[low])
+    return low + 1 if stays and steady and abrupt else None

@@ -26,6 +26,7 @@ launcher may simply have ended the others before their own timeout fired."""
 
 TURNED_AWAY = 4
 """Lines: NCCL prints why, that the peer closed, and the calls it came out of."""
+_TURNED = "foreign-connection"
 _EITHER = "(either an error or timeout)"
 """ProcessGroupNCCL's words for both: of a rank that told of an error before, it was that."""
 WRAPPED, WRAPPED_LINES = "nccl-watchdog-timeout-wrapped", 3
@@ -97,13 +98,23 @@ def _waits(facts: Facts, match: Match) -> bool:
 
 
 def of_a_stranger(facts: Facts, match: Match) -> bool:
-    """Whether a connection was closed that had just been turned away: no rank had opened it."""
-    return any(
-        one.cite.source == match.cite.source
-        and 0 < match.cite.line - one.cite.line <= TURNED_AWAY
-        and one.cite.place == match.cite.place
-        for one in facts.tagged("foreign-connection")
+    """Whether a connection was closed that had just been turned away, or was not accepted yet:
+    no rank had opened it."""
+    near = [one for tag in ("foreign-connection", "not-accepted") for one in facts.tagged(tag)
+            if one.cite.source == match.cite.source
+            and 0 < abs(one.cite.line - match.cite.line) <= TURNED_AWAY
+            and one.cite.place == match.cite.place]  # fmt: skip
+    above = any(one.cite.line < match.cite.line for one in near if _TURNED in one.signature.tags)
+    return above or any(
+        one.cite.line > match.cite.line and _thread(one) == _thread(match)
+        for one in near
+        if _TURNED not in one.signature.tags
     )
+
+
+def _thread(match: Match) -> str:
+    """By whose name NCCL prints a line: host, process, thread and device."""
+    return match.cite.text.partition("]")[0]
 
 
 def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCite | None]:

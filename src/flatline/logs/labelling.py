@@ -37,7 +37,11 @@ STAMP = re.compile(
     r"(?: (std(?:out|err) [FP])(?= |$))?(?: |$)"
 )
 """`docker logs --timestamps`, `kubectl logs --timestamps`, and the files of container engines."""
+BOXED = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?\](?: |$)")
+"""As schedulers of a site and `ts '[%F %T]'` put it before each line; many programs date their own
+lines so, but no frames."""
 _FRAME = re.compile(STAMP.pattern + r"\s{1,8}File \"")
+_BOXED_FRAME = re.compile(BOXED.pattern + r"\s{1,8}File \"")
 _ROLE = re.compile(r"\[([A-Za-z_]{1,24})(\d{1,6})\]:")
 _BARE = re.compile(r"\[(\d{1,6})\](?: |$)")
 _DIGITS = re.compile(r"\d+")
@@ -107,7 +111,7 @@ COUNTED = 8
 class Kinds:
     """
     The labels a file uses: widths of srun's label without `: `, host names and their shapes,
-    torchrun's role names, ranks in bare brackets, time stamps of a collector.
+    torchrun's role names, ranks in bare brackets, time stamps of a collector, `boxed` or not.
     """
 
     widths: frozenset[int] = frozenset()
@@ -115,6 +119,7 @@ class Kinds:
     roles: frozenset[str] = frozenset({"default"})
     bare: bool = False
     stamps: bool = False
+    boxed: bool = False
 
 
 def shape(name: str) -> str:
@@ -133,14 +138,15 @@ def learn(lines: Sequence[str], known: Kinds) -> Kinds:
         hosts=known.hosts | _hosts(lines),
         roles=known.roles | _roles(lines),
         bare=known.bare or _bare(lines),
-        stamps=known.stamps or stamped >= NEARLY_ALL * len(lines) or _in_traces(lines),
+        stamps=known.stamps or stamped >= NEARLY_ALL * len(lines) or _in_traces(_FRAME, lines),
+        boxed=known.boxed or _in_traces(_BOXED_FRAME, lines),
     )
 
 
-def _in_traces(lines: Sequence[str]) -> bool:
+def _in_traces(frame: re.Pattern[str], lines: Sequence[str]) -> bool:
     """Whether frames are stamped one by one: no program does, so a collector stamped these lines,
     whatever else was pasted beside them."""
-    return sum(map(bool, _matches(_FRAME, lines))) > 1
+    return sum(map(bool, _matches(frame, lines))) > 1
 
 
 def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> list[re.Match[str] | None]:

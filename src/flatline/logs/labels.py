@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from flatline.logs.labelling import FEWEST, HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
+from flatline.logs.labelling import BOXED, FEWEST, HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
 from flatline.logs.layout import layouts
 from flatline.logs.places import NamePlace, place_of_name
 from flatline.logs.reading import clean
@@ -58,7 +58,7 @@ _RAY = re.compile(
     r"\((?P<actor>[A-Za-z_][\w.<>:()+-]{0,80} )?pid=(?P<pid>\d{1,10})"
     r"(?:, ip=(?P<ip>[\w.:-]{1,64}))?\)(?: |$)"
 )
-_LABELS = (_BRACKET, _RAY, HOST, TASK, STAMP)
+_LABELS = (_BRACKET, _RAY, HOST, TASK, STAMP, BOXED)
 _NCCL = re.compile(
     r"(?:\[[\d: .-]{10,29}\] )?(?P<host>[A-Za-z0-9][\w.-]{0,252}):(?P<pid>\d{1,10}):\d{1,10} "
     r"\[(?P<gpu>\d{1,3})\] (?:\S{1,80}:\d{1,6} )?[NR]?CCL (?:INFO|WARN|TRACE|VERSION)"
@@ -109,7 +109,7 @@ class Labelled:
 class _Found:
     """What the labels of one line said so far."""
 
-    __slots__ = ("gpu", "host", "keys", "local", "rank", "task")
+    __slots__ = ("gpu", "host", "keys", "local", "rank", "stamped", "task")
 
     def __init__(self) -> None:
         self.host: str | None = None
@@ -117,6 +117,7 @@ class _Found:
         self.rank: int | None = None
         self.task: int | None = None
         self.local: int | None = None
+        self.stamped = False
         self.keys: list[str] = []
 
 
@@ -315,7 +316,7 @@ class Labels:
     def _bracket(self, text: str, found: _Found) -> str | None:
         match = _BRACKET.match(text)
         if match is None:
-            return None
+            return self._boxed(text, found)
         kind = match.lastgroup
         if kind == "local":
             if match["role"] not in self._kinds.roles:
@@ -339,6 +340,12 @@ class Labels:
             said = (match[one] for one in ("rank", "mpi", "gloo", "of", "bare"))
             self._rank(int(next(filter(None, said))), found)
         return text[match.end() :]
+
+    def _boxed(self, text: str, found: _Found) -> str | None:
+        """Once: what a program dates its line with is left."""
+        match = BOXED.match(text) if self._kinds.boxed and not found.stamped else None
+        found.stamped |= match is not None
+        return None if match is None else text[match.end() :]
 
     @staticmethod
     def _rank(rank: int, found: _Found) -> None:
