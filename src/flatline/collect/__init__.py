@@ -159,7 +159,6 @@ def read(
     if job_id is not None or (rows and len(ids) > 1):
         found = of_job(found, rows, job_id or "", ids, unsure, gaps)
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
-    joined(logs)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
     rows = as_of_its_list(rows, logs)
     given_to = assigned(m for *_, events in logs for m in events.matches)
@@ -340,6 +339,7 @@ def _logs(
         gaps += events.gaps
         read.append((file, task.setting, events))
     gaps += not_beside_a_log([(file.source, events) for file, _, events in read])
+    joined(read)
     return read
 
 

@@ -7,16 +7,22 @@ It dates nothing.  Since the job began on record no less has passed than what th
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from itertools import pairwise
 
 from flatline.facts import Facts, Track
 from flatline.judging.pace import Pace
 from flatline.model import Cite, LogCite, Place
-from flatline.parsers.tqdm import clocked
 
 LEAST = 3
 """Times that it was seen on its way: a bar of so few may be of any loop."""
+_DRAWN = re.compile(
+    r"\s*\d{1,3}%(?:\|[^|]{0,200}\|)? +\d{1,12}/(?P<total>\d{1,12})"
+    r" \[(?:(?P<h>\d{1,4}):)?(?P<m>\d{1,2}):(?P<s>\d\d)<[\d:?]{1,12}, *(?P<rate>\d[\d.]{0,11})"
+    r" ?(?P<unit>it/s|s/it)"
+)
+"""A bar of tqdm without a label: what it counts up to, has run, and its rate."""
 
 
 def by_its_bar(facts: Facts, track: Track) -> tuple[Pace, Cite] | None:
@@ -33,9 +39,11 @@ def by_its_bar(facts: Facts, track: Track) -> tuple[Pace, Cite] | None:
         return None
     last = facts.last_lines.get(bars[-1].cite.source)
     text = "" if last is None else "".join(facts.lines(last.source, last.line, 1)).strip()
-    drawn = clocked(text)
-    if last is None or drawn is None or drawn.total != planned or drawn.step_s is None:
+    drawn = _DRAWN.match(text)
+    rate = float(drawn["rate"]) if drawn and drawn["rate"].count(".") < 2 else 0.0
+    if last is None or drawn is None or int(drawn["total"]) != planned or rate <= 0.0:
         return None
     cite = LogCite(last.source, last.line, text, Place())
-    at = job.started_at + timedelta(seconds=drawn.since_s)
-    return Pace(cite, at, drawn.step_s), job.cite
+    ran_s = 3600 * int(drawn["h"] or 0) + 60 * int(drawn["m"]) + int(drawn["s"])
+    each_s = rate if drawn["unit"] == "s/it" else 1 / rate
+    return Pace(cite, job.started_at + timedelta(seconds=ran_s), each_s), job.cite

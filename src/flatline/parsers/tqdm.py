@@ -201,7 +201,6 @@ class Clocked:
     n: int
     since_s: float
     step_s: float | None
-    total: int
 
 
 def clocked(text: str) -> Clocked | None:
@@ -209,7 +208,7 @@ def clocked(text: str) -> Clocked | None:
     bar = _bar(text) if "%" in text[:_LONGEST] else None
     if bar is None or bar.label.strip(" :\r") or bar.since_s is None or not bar.total:
         return None
-    return Clocked(bar.n, bar.since_s, bar.step_s, bar.total)
+    return Clocked(bar.n, bar.since_s, bar.step_s)
 
 
 def _loss(postfix: str) -> tuple[str, str] | None:
