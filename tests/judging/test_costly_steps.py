@@ -309,3 +309,16 @@ def test_a_bar_that_one_date_stands_before_tells_of_no_save(tmp_path: Path) -> N
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert verdict.fault_class != "checkpoint-storm"
+
+
+def test_a_pause_beside_one_save_is_no_habit(tmp_path: Path) -> None:
+    """The job was preempted and went on half an hour later; its saves take next to nothing."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(20, 5001, 20):
+        at += timedelta(seconds=17.0) + timedelta(minutes=31) * (step == 3520)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S} [I] step {step}/5000 loss {2 + 40 / step:.4f}")
+        if step % 500 == 0 or step == 3500:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} [I] checkpoint saved at step {step}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).fault_class != "checkpoint-storm"

@@ -74,6 +74,11 @@ class Cost:
         return self.facts.point(self.track, index).cite
 
 
+PAID = 1.1
+"""Times as long as others, that steps with the save in the middle take at least: what one pause
+took, as a requeue's, is not what saving costs."""
+
+
 def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost | None:
     """None where fewer than `least` steps are marked, their times are not known, or they cost
     less than `share` of the time.  A mark is the step before the one that paid.  Steps between
@@ -107,6 +112,8 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     if wall <= 0 or lost < share * wall:
         return None
     typical = sorted(costly)[len(costly) // 2]
+    if typical[0] < PAID * typical[1] * each:
+        return None  # one long pause beside a save is no habit
     at = known.index(typical[2])
     shown = (known[0], known[at - 1], typical[2], known[-1])
     per_step = typical[0] / typical[1]
