@@ -15,6 +15,8 @@ HEAD = (
     f"[INFO|trainer.py:2413] 2026-10-23 08:03:56,790 >>   Total optimization steps = {PLAN}\n"
 )
 
+EPOCHS = "[INFO|trainer.py:2407] 2026-10-23 08:03:56,788 >>   Num Epochs = {}\n"
+
 
 def bar(last: int = LAST) -> str:
     return "\r".join(
@@ -59,8 +61,17 @@ def test_each_loss_has_its_step_and_its_line(tmp_path: Path) -> None:
         (losses(4), bar()),
         (losses(LAST + 1), bar()),
         (losses(LAST // EVERY), bar() + "\n" + bar()),
+        (losses(LAST // EVERY - 5), bar()),
+        (losses(LAST // EVERY), EPOCHS.format(9) + bar()),
     ],
-    ids=["at uneven steps", "too few", "more than steps", "two runs of the bar"],
+    ids=[
+        "at uneven steps",
+        "too few",
+        "more than steps",
+        "two runs of the bar",
+        "held back in a buffer",
+        "of another plan",
+    ],
 )
 def test_what_does_not_fit_stays_apart(tmp_path: Path, told: str, drawn: str) -> None:
     facts = read(tmp_path, told, drawn)

@@ -322,3 +322,16 @@ def test_a_pause_beside_one_save_is_no_habit(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
 
     assert diagnose(collect(Request((str(tmp_path),)))).fault_class != "checkpoint-storm"
+
+
+def test_saves_of_which_some_take_long(tmp_path: Path) -> None:
+    """Two in five meet a busy storage: most are quick, and half of the time is lost to them."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(20, 2001, 20):
+        at += timedelta(seconds=17.0) + timedelta(seconds=420) * (step % 500 in (120, 220))
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S} [I] step {step}/5000 loss {2 + 40 / step:.4f}")
+        if step % 100 == 0:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} [I] checkpoint saved at step {step}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).fault_class == "checkpoint-storm"

@@ -162,3 +162,12 @@ def test_only_the_kernel_tells_of_the_one_that_all_others_lost(
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert ((verdict.code, verdict.fault_class) == ("A2", "cgroup-oom")) is first
+
+
+def test_a_kill_of_hours_before_the_run_lost_a_peer(tmp_path: Path) -> None:
+    """Of a run that printed no step the kernel's log may tell of anything that came before."""
+    times = ("2026-06-22T20:49:52", "2026-06-22T20:50:09", "2026-06-22T20:50:09")
+    (tmp_path / "ctr-0.log").write_text(POD.format(*times))
+    (tmp_path / "dmesg-wk3.txt").write_text(KILL.format("14:49:51"))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).fault_class != "cgroup-oom"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,12 @@ def test_what_it_took_to_end_it(
     assert verdict.code == "C2"
     assert [place.rank for place in verdict.culprits] == [3]
     assert (verdict.confidence >= 0.8) is sure
+
+
+def test_collectives_that_hold_no_gpu() -> None:
+    """A rank of gloo's that was stopped (a real run): torchrun had to end it by SIGKILL."""
+    run = Path(str(files("flatline"))) / "demo" / "one-rank-stopped" / "run"
+    verdict = diagnose(collect(Request((str(run),))))
+
+    assert "exitcode  : -9" in (run / "job.log").read_text()
+    assert (verdict.code, verdict.confidence >= 0.8) == ("C2", True)

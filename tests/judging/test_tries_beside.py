@@ -66,7 +66,7 @@ FABRIC = (
     ("before", "since", "told"),
     [
         (FABRIC, ACROSS, True),
-        (FABRIC, NCCL, True),
+        (FABRIC, NCCL, False),  # of a single host, where no collective uses it
         (FABRIC, FABRIC, False),
         (FABRIC + ACROSS, ACROSS, False),
     ],

@@ -39,6 +39,8 @@ def test_what_an_event_means(text: str, meant: tuple[str, int | None]) -> None:
         '{"event": "checkpoint", "path": "/c/step-1000.pt", "status": "failed"}',
         '{"event": "checkpoint_saved", "step": 5, "error": "disk quota exceeded"}',
         '{"event": "resume", "path": null, "step": 400}',
+        '{"event": "checkpoint", "action": "load", "path": "/c/step-1000.pt"}',
+        '{"event": "checkpoint_loaded", "path": "/models/base.safetensors"}',
         '{"event": "resume"}',
         '{"event": "resume training of the pretrained backbone", "path": null}',
         '{"event": "checkpoint", "path": "/c/step-1',

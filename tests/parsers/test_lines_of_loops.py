@@ -56,6 +56,7 @@ def test_a_wait_set_in_columns() -> None:
         ("step_ms 500 (data_wait 200 fwd 90 bwd 170)", 0.5, 0.2),
         ("step 500 ms (fwd 90, data_wait 200)", 0.5, 0.2),
         ("step_ms 500 lr 1e-4 (data_wait 200)", 0.5, None),
+        ("step_time 0.5s (data 8 workers)", 0.5, None),
         ("step_time 0.5s data_workers 8", 0.5, None),
         ("step_time 0.5s data_wait 8", 0.5, None),
         ("step_time=0.5s data_time=0.2", 0.5, 0.2),

@@ -273,6 +273,6 @@ def test_verls_last_validation_is_its_end() -> None:
     for text, kinds in (
         ("(TaskRunner pid=18) (\"Final validation metrics: {'val-core/x/mean@1': 0.71}\")", 1),
         ("(TaskRunner pid=18) (\"Initial validation metrics: {'val-core/x/mean@1': 0.5}\")", 0),
-        ("semi-Final validation metrics: {}", 0),
+        ("fold 1 Final validation metrics: {'acc': 0.71}", 0),
     ):
         assert len([*markers.Reader().feed(text)]) == kinds

@@ -409,8 +409,7 @@ def _against(
     ignored = _ignored(matches)
     cites = [c.cite for c in crashes if _uncaught(c, ignored)]
     if not on_record:
-        roots = (m for m in matches if m.signature.role == "root")
-        cites += [m.cite for m in roots if not _told_of(m)]
+        cites += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
         cites += [e.cite for e in exits if _failing(e)]
     last: dict[str, int] = {}
     for cite in cites:

@@ -93,7 +93,8 @@ def judge(facts: Facts) -> Judgement:
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
-    suspect = outlived(facts, on_card(facts, suspected(facts, victims, everyone), victims))
+    suspect = on_card(facts, suspected(facts, victims, everyone), victims)
+    suspect = outlived(facts, suspect, victims)
     fault_class = _fault_class(victims, timed_out)
     if suspect.kind == "mismatch":
         fault_class = "mismatch"

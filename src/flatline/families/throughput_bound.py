@@ -47,6 +47,7 @@ from flatline.judging.congestion import congested
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.fell_back import fell_back
 from flatline.judging.launches import launches
+from flatline.judging.losses import FELL_BACK
 from flatline.judging.one_rail import one_rail
 from flatline.judging.reductions import reduction
 from flatline.judging.settings import NOT_SET, settings
@@ -335,7 +336,6 @@ def _bypassed(facts: Facts) -> Finding | None:
         ),
         *([known.shows] if known is not None and waits else []),
     ]
-    fell = "The communication library fell back to sockets, which it does without an error"
     return Finding(
         code=CODE,
         summary="Collectives ran over the plain network while the RDMA adapters lay idle"
@@ -344,7 +344,7 @@ def _bypassed(facts: Facts) -> Finding | None:
         attribution="infrastructure",
         shows=tuple(shows),
         implies=() if works else (
-            claim(f"{fell}; every collective pays for it.", seen.least, seen.most),
+            claim(f"{FELL_BACK}; every collective pays for it.", seen.least, seen.most),
         ),
         strength=0.3 if works else 0.88 if waits else 0.8,
         most=1.0 if seen.ready and (waits or seen.fills) else UNCOSTED,

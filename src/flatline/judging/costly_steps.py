@@ -74,11 +74,6 @@ class Cost:
         return self.facts.point(self.track, index).cite
 
 
-PAID = 1.1
-"""Times as long as others, that steps with the save in the middle take at least: what one pause
-took, as a requeue's, is not what saving costs."""
-
-
 def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost | None:
     """None where fewer than `least` steps are marked, their times are not known, or they cost
     less than `share` of the time.  A mark is the step before the one that paid.  Steps between
@@ -108,12 +103,12 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
         return None
     each = printed or median(plain)
     wall = when[known[-1]] - when[known[0]]
-    lost = sum(max(0.0, took - steps * each) for took, steps, _ in costly)
-    if wall <= 0 or lost < share * wall:
+    paid = sorted(max(0.0, took - steps * each) for took, steps, _ in costly)
+    pause = paid[-1] - paid[-2] if len(paid) > 1 else 0.0  # what one took more, as at a requeue
+    lost = sum(paid)
+    if wall <= 0 or lost - pause < share * (wall - pause):
         return None
     typical = sorted(costly)[len(costly) // 2]
-    if typical[0] < PAID * typical[1] * each:
-        return None  # one long pause beside a save is no habit
     at = known.index(typical[2])
     shown = (known[0], known[at - 1], typical[2], known[-1])
     per_step = typical[0] / typical[1]

@@ -47,6 +47,7 @@ from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     of_a_model,
     of_its_own,
+    published,
 )
 from flatline.judging.lua import lua_class
 from flatline.judging.said_above import said_above
@@ -376,7 +377,7 @@ def _reading_doubt(facts: Facts, crash: Crash, family: str, fault_class: str | N
     if family == "E2":
         return UNNAMED if fault_class in UNSAID and not of_its_own(facts, crash) else 1.0
     read = any(_CHECKPOINT.search(frame.code or "") for frame in crash.frames[-1:])
-    read |= not crash.frames and crash.exception.endswith("SafetensorError")
+    read |= published(crash)
     return UNNAMED if read and family == "A1" else 1.0
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.beside import beside
 from flatline.judging.claims import claim
-from flatline.judging.losses import CARRIED, SOCKETS, on_sockets
+from flatline.judging.losses import CARRIED, fabric, on_sockets
 from flatline.judging.uniform import uniform
-from flatline.model import Action, Finding, Match
+from flatline.model import Action, Finding
 from flatline.signals import LOSS
 
 LOST = 0.15
@@ -31,19 +31,19 @@ def fell_back(facts: Facts, code: str) -> Finding | None:
     known = beside(facts)
     if known is None or not known.compared.alike or known.lost < LOST or not known.slower:
         return None
-    said, fabric = on_sockets(facts), _fabric(known.other)
-    if said is None or said.signature.id != CARRIED or fabric is None or len(facts.hosts) < 2:
+    said, other = on_sockets(facts), fabric(known.other.matches)
+    if said is None or said.signature.id != CARRIED or other is None or len(facts.hosts) < 2:
         return None
     if any(known.rose(name, way) for name, way in WORSE):
         return None
-    name = NAMES.get(fabric.groups["transport"], fabric.groups["transport"])
+    name = NAMES.get(other.groups["transport"], other.groups["transport"])
     return uniform(
         known, code,
         fault_class="slow-interconnect",
         attribution="infrastructure",
         summary=f"The collectives use sockets, in the baseline they used a fabric ({name})",
         shows=(claim(f"The library says that it uses sockets, in the baseline {name}",
-                     said.cite, fabric.cite),),
+                     said.cite, other.cite),),
         implies="Every collective takes longer, on every host alike and without an error.",
         strength=SURE,
         action=Action("fix", "Have the library find its plugin and the adapters as in the"
@@ -52,10 +52,3 @@ def fell_back(facts: Facts, code: str) -> Finding | None:
         cannot=("Whether all of the time is lost in collectives: a profiler trace of a step of"
                 " each would tell.",),
     )  # fmt: skip
-
-
-def _fabric(baseline: Facts) -> Match | None:
-    """The line by which NCCL says that the baseline used another network, where none says that
-    it used sockets."""
-    said = [match for match in baseline.matches if match.signature.id == CARRIED]
-    return said[0] if said and SOCKETS not in {m.groups["transport"] for m in said} else None

@@ -209,6 +209,11 @@ def said_pretrained(crash: Crash) -> bool:
     return given is not None and not _OF_ITS_OWN.search(way)
 
 
+def published(crash: Crash) -> bool:
+    """Whether all that shows is a file of the format that weights are published in."""
+    return not crash.frames and crash.exception.endswith("SafetensorError")
+
+
 def begins_anew(facts: Facts, crash: Crash) -> bool:
     """Whether the program printed that it resumes nothing, or that it reads pretrained weights; of
     the format these are published in, with no word of another use above, they mostly are."""
@@ -222,10 +227,11 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
     if any(_EITHER.search(frame.code or "") for frame in crash.frames):
         named = [found[1] for text in above if (found := _FROM.search(text))]
         return bool(named) and not (_KEPT_AS.search(named[-1]) or _OWN_NAME.search(named[-1]))
-    published = not crash.frames and crash.exception.endswith("SafetensorError")
-    if published or any(_LENT.search(frame.code or "") for frame in crash.frames):
+    if (known := published(crash)) or any(
+        _LENT.search(frame.code or "") for frame in crash.frames
+    ):
         above = facts.lines(head.source, 1, head.line - 1)
-        own = _RESUMES if published else _OF_ITS_OWN
+        own = _RESUMES if known else _OF_ITS_OWN
         return not any(own.search(text) for text in above)
     return facts.memo(
         f"resumes nothing {head.source} {crash.attempt}", lambda facts: _no_resume(facts, head)

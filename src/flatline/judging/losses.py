@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from statistics import median
@@ -21,6 +21,11 @@ COUNTERS = (*LOSS, *(name for name in LINK if name.endswith("_total")),
 CARRIED = "transport-of-nccl"
 DISABLED = "transport-ib-disabled"
 SOCKETS = "Socket"
+FELL_BACK = "The communication library fell back to sockets, which it does without an error"
+WHY_NOT = (
+    "Why the fast network was not used: another image or module without its plugin, or adapters"
+    " that were not there."
+)
 RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
 FRAMES = "network_receive_errors_total"
 RDMA, TCP, SYMBOLS = "RDMA traffic", "TCP segments", "words on its links"
@@ -76,6 +81,12 @@ def on_sockets(facts: Facts) -> Match | None:
     if not said and disabled:
         return disabled[0]
     return said[0] if said and {m.groups["transport"] for m in said} == {SOCKETS} else None
+
+
+def fabric(said: Iterable[Match]) -> Match | None:
+    """The first of these by which NCCL names a network, where none says that it is sockets."""
+    named = [match for match in said if match.signature.id == CARRIED]
+    return named[0] if named and SOCKETS not in {m.groups["transport"] for m in named} else None
 
 
 def network(facts: Facts, run: Course) -> Network | None:

@@ -11,18 +11,21 @@ from flatline.judging.health import signs
 from flatline.judging.kills import BY_LAUNCHER
 from flatline.judging.named_logs import host_of_log
 from flatline.judging.waited_for import Suspect
+from flatline.judging.waiting import Waiting
 from flatline.model import LogCite, Place, ProcessExit
 
 MOST = 0.79
-KILLED = 9
+KILLED, CPU_ALONE = 9, "gloo"
 DOUBT = (
     "Whether its GPU's driver or its storage held it: it did not end by SIGTERM, and neither its"
     " host's kernel log nor its GPU's health was read."
 )
 
 
-def outlived(facts: Facts, suspect: Suspect) -> Suspect:
-    """The suspect, with the doubt where one is due."""
+def outlived(facts: Facts, suspect: Suspect, victims: Waiting) -> Suspect:
+    """The suspect, with the doubt where one is due: gloo's collectives hold no GPU."""
+    if all(match.signature.origin == CPU_ALONE for match in victims.matches):
+        return suspect
     place = suspect.places[0] if len(suspect.places) == 1 else None
     if place is None or number(place) is None or suspect.doubt or suspect.most < MOST:
         return suspect

@@ -40,7 +40,7 @@ def slower_device(facts: Facts, code: str) -> Finding | None:
     none that is faster idles."""
     said = on_sockets(facts)
     hosts = _devices(facts) if said is not None and len(facts.hosts) > 1 else {}
-    if said is None or {facts.node_of(host) for host in hosts} < set(facts.hosts):
+    if said is None or not {facts.node_of(host) for host in hosts} >= set(facts.hosts):
         return None
     pairs = [_pair(devices) for devices in hosts.values()]
     known = [pair for pair in pairs if pair is not None]

@@ -9,7 +9,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
-from flatline.judging.losses import CARRIED, SOCKETS
+from flatline.judging.losses import CARRIED, FELL_BACK, SOCKETS, WHY_NOT, fabric
 from flatline.model import Action, Claim, Finding, LogCite, Match
 
 COMMON = 8
@@ -47,9 +47,11 @@ def slower_than_before(facts: Facts, code: str) -> Finding | None:
     now, before = _placed(carried, beside)
     if {m.groups["transport"] for m in now} != {SOCKETS}:
         return None
-    if before and SOCKETS not in {m.groups["transport"] for m in before}:
-        return _fell_back(facts, code, beside, (now[0].cite, before[0].cite))
     over = [m.cite for m in now if BETWEEN_HOSTS in m.cite.text]
+    if not over and len(facts.hosts) < 2:
+        return None  # on a single host NCCL names a network as well
+    if (other := fabric(before)) is not None:
+        return _fell_back(facts, code, beside, (now[0].cite, other.cite))
     return (
         _finding(facts, code, beside, over, "slow-interconnect") if over and not before else None
     )
@@ -57,18 +59,14 @@ def slower_than_before(facts: Facts, code: str) -> Finding | None:
 
 def _fell_back(facts: Facts, code: str, beside: _Beside, said: Sequence[LogCite]) -> Finding:
     """Both tries tell what carries their collectives, and sockets are new."""
-    told = claim(
-        "NCCL says that it uses sockets; in the try before it named another network", *said
-    )
+    text = "NCCL says that it uses sockets; in the try before it named another network"
     return replace(
         _finding(facts, code, beside, said[:1], "slow-interconnect"),
-        shows=(beside.shows, told),
-        implies=(claim("The communication library fell back to sockets, which it does without an"
-                       " error.", *said),),
+        shows=(beside.shows, claim(text, *said)),
+        implies=(claim(f"{FELL_BACK}.", *said),),
         strength=TOLD_OF_BOTH,
-        cannot_decide=("Why the fast network was not used: another image or module without its"
-                       " plugin, or adapters that were not there.",),
-    )  # fmt: skip
+        cannot_decide=(WHY_NOT,),
+    )
 
 
 def _beside(facts: Facts) -> _Beside | None:

@@ -15,7 +15,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
-from flatline.judging.losses import CARRIED, SOCKETS
+from flatline.judging.losses import CARRIED, FELL_BACK, SOCKETS, WHY_NOT, fabric
 from flatline.judging.tries_beside import BETWEEN_HOSTS, COMMON, FED, OTHER_LOSS, SLOWER
 from flatline.judging.two_tries import MOST, SURE
 from flatline.model import Action, Finding, Match
@@ -31,17 +31,15 @@ def two_networks(facts: Facts, code: str) -> Finding | None:
         if match.signature.id == CARRIED:
             said.setdefault(match.cite.source, []).append(match)
     slow = facts.main_track(facts.last.n)
-    if slow is None or _networks(said, slow) != {SOCKETS} or not _several(facts, said):
+    named = (
+        {m.groups["transport"] for m in said.get(slow.source, ())} if slow is not None else set()
+    )
+    if slow is None or named != {SOCKETS} or not _several(facts, said):
         return None
     for fast in facts.tracks:
-        networks = _networks(said, fast)
-        if networks and SOCKETS not in networks and _same_work(facts, slow, fast):
+        if fabric(said.get(fast.source, ())) is not None and _same_work(facts, slow, fast):
             return _finding(facts, code, (slow, fast), said)
     return None
-
-
-def _networks(said: Mapping[str, list[Match]], track: Track) -> set[str]:
-    return {str(m.groups["transport"]) for m in said.get(track.source, ())}
 
 
 def _several(facts: Facts, said: Mapping[str, list[Match]]) -> bool:
@@ -109,18 +107,15 @@ def _finding(
                   " with losses alike", *points),
             told,
         ),
-        implies=(claim("The communication library fell back to sockets, which it does without an"
-                       " error.", *told.cites),),
+        implies=(claim(f"{FELL_BACK}.", *told.cites),),
         strength=SURE,
         most=MOST,
         severity="degraded",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Why the fast network was not used: another image or module without its"
-                       " plugin, or adapters that were not there.",
-                       "Whether both logs are of the same program: nothing but their steps,"
-                       " losses and plan says so.",),
+        cannot_decide=(WHY_NOT, "Whether both logs are of the same program: nothing but their"
+                       " steps, losses and plan says so."),
         actions=(Action("fix", "See why NCCL found no adapter: the devices and libraries of the"
                         " fabric in the container, and what the pod or job asks for.",
                         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET"),),

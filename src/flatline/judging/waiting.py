@@ -100,7 +100,7 @@ def _waits(facts: Facts, match: Match) -> bool:
 def of_a_stranger(facts: Facts, match: Match) -> bool:
     """Whether a connection was closed that had just been turned away, or was not accepted yet:
     no rank had opened it."""
-    near = [one for tag in ("foreign-connection", "not-accepted") for one in facts.tagged(tag)
+    near = [one for tag in (_TURNED, "not-accepted") for one in facts.tagged(tag)
             if one.cite.source == match.cite.source
             and 0 < abs(one.cite.line - match.cite.line) <= TURNED_AWAY
             and one.cite.place == match.cite.place]  # fmt: skip

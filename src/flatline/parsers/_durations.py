@@ -131,6 +131,8 @@ def _of_brackets(low: str, part: re.Match[str] | None, whole: re.Match[str]) -> 
     `step_ms 805.9 (data_wait 498.9 fwd 92.5 bwd 173.1)`."""
     if part is None or not _INSIDE.fullmatch(low, whole.end(), part.start()):
         return None
+    if float(part[1]) > float(whole[2]):
+        return None  # `(data 8 workers)`
     return whole[3] or ("ms" if whole[1][-3:] == "_ms" else None)
 
 

@@ -8,7 +8,8 @@ What a loop that logs in JSON lines says of its checkpoints, by the event it nam
 Guaranteed: the event's name is that of a checkpoint and nothing more, and says that it is done, or
 names the file.  Fresh: it looked for one and what it found is null, or empty.
 
-Refused: what begins (`checkpoint_start`), fails or is asked for, and events of other names.
+Refused: what begins (`checkpoint_start`), fails or is asked for, events of other names, and one
+that was loaded without a step: weights to start from are called checkpoints too.
 
 Source: structlog's and python-json-logger's way of naming an event; public loops that write so.
 """
@@ -46,6 +47,7 @@ _FOUND = ("found", "path", "checkpoint", "ckpt", "from", "file", "resume_from", 
 _STEPS = ("step", "global_step", "start_step", "iteration", "from_step", "resume_step")
 _NOT_DONE = re.compile(r"(?i)start|begin|fail|error|abort|skip|pending|request|progress|async")
 _STATES = ("status", "state", "phase", "stage", "result")
+_READ = re.compile(r"(?i)load|restor|resum|read")
 _OF_PATH = re.compile(
     r"(?i)(?:checkpoint|ckpt|model|step|iter|global_step)[-_=]?0{0,11}([0-9]{1,12})(?![0-9])"
 )
@@ -77,15 +79,23 @@ def _meant(event: str, said: Mapping[str, object]) -> tuple[Progress, ...]:
     step, named = _step(said), [said[name] for name in _FOUND if name in said]
     found = any(named)
     if _SAVED.fullmatch(event):
-        done = found or not _BARE.fullmatch(event)
+        bare = _BARE.fullmatch(event) is not None
+        done = found and not _reads(said) if bare else True
         return (Progress("checkpoint_saved", step=step),) if done else ()
     if _LOADED.fullmatch(event):
-        return (Progress("checkpoint_loaded", step=step),)
+        return () if step is None else (Progress("checkpoint_loaded", step=step),)
     if not _RESUME.fullmatch(event):
         return ()
     if named and not found:
         return () if step else (Progress("fresh"),)
     return (Progress("resume", step=step),) if found or step else ()
+
+
+def _reads(said: Mapping[str, object]) -> bool:
+    """Whether it says, beside the event's name, that one was read."""
+    return any(
+        _READ.search(str(said.get(name, ""))) for name in (*_STATES, "action", "op", "mode")
+    )
 
 
 def _step(said: Mapping[str, object]) -> int | None:

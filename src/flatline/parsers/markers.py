@@ -245,8 +245,9 @@ _MOST = re.compile(
 )
 _BEST = re.compile(r"(?i)[,.;] best ")
 """What follows is of another step."""
-_LAST_VALIDATION = re.compile(r"(?:^|[\s(\"'])Final validation metrics: \{")
-"""verl's trainer says so behind its last step, and returns."""
+_LAST_VALIDATION = re.compile(r"[\"']Final validation metrics: \{")
+"""verl's trainer says so behind its last step, and returns; `pprint` puts it in quotes, in which
+no loop over folds has it."""
 _ENDS = (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _FINAL_MODEL, _OWN_TIME, _LAST_VALIDATION)
 _MORE = re.compile(
     r"\b(?:of|for) (?:stage|phase|epoch)|\(\w*(?:reward|critic|stage|phase|epoch)|next", re.I
