@@ -183,6 +183,11 @@ class Track:
         value = self.at[index]
         return None if value != value else datetime.fromtimestamp(value, UTC)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Its file, and those that tell of its losses."""
+        return self.source, *dict.fromkeys(source for source, _ in self.elsewhere.values())
+
     def told_in(self, index: int) -> tuple[str, int]:
         """The line that tells of a point, and its file."""
         return self.elsewhere.get(index) or (self.source, self.lines[index])

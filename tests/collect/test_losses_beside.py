@@ -52,6 +52,7 @@ def test_each_loss_has_its_step_and_its_line(tmp_path: Path) -> None:
     assert (told.cite.source, told.cite.line) == ("sft-5.out", 4)
     assert str(round(told.loss, 4)) in told.cite.text
     assert (facts.last_step, facts.planned_steps) == (LAST, PLAN)
+    assert track.sources == ("sft-5.err", "sft-5.out")
 
 
 @pytest.mark.parametrize(

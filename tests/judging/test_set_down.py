@@ -92,3 +92,15 @@ def test_a_node_that_may_have_been_gone(
     verdict = judged(tmp_path, steps_s, fell_s, read_s, rebooted)
 
     assert (verdict.code, verdict.culprits) == ("F1", (Place(host="pod03"),))
+    read_all_along = read_s == 3600 and steps_s == DOWN_S and not rebooted
+    assert (verdict.confidence < 0.8) is read_all_along
+
+
+@pytest.mark.parametrize("gone", ["metrics.prom", "sacct.txt", "train.log", "slurmctld.log"])
+def test_one_of_the_sources_is_not_there(tmp_path: Path, gone: str) -> None:
+    """What is left does not clear it, and tells too much of it to be sure."""
+    judged(tmp_path)
+    (tmp_path / gone).unlink()
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C4" or verdict.confidence < 0.8

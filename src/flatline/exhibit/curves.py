@@ -65,7 +65,7 @@ def curves_of(facts: Facts, verdict: Verdict, attempt: int) -> Curves | None:
     if not any(curve.name == _PACE for curve in curves):
         curves += tuple(filter(None, [_curve(_PACE, "s", _from_times, stretches)]))
     return Curves(
-        tuple(dict.fromkeys(s.track.source for s in stretches)),
+        tuple(dict.fromkeys(source for s in stretches for source in s.track.sources)),
         by_step,
         tuple(s.band for s in stretches),
         curves,

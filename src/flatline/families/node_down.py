@@ -36,6 +36,7 @@ from flatline.judging.crashes import of_family
 from flatline.judging.gone_hosts import gone_hosts
 from flatline.judging.leads import lead_of
 from flatline.judging.lost_daemon import lost_daemon
+from flatline.judging.set_down import seemed_up
 from flatline.judging.steering import leave_out
 from flatline.judging.timeline import by_host, instant
 from flatline.model import (
@@ -77,6 +78,10 @@ READ_NO_MORE = 0.72
 """A judgement: less than `UNANSWERED`, for what reads the host may have been cut off from it."""
 LISTED_TOO = 0.79
 """That, and a list of nodes that does not say since when: just short of confident."""
+SLURMD = (
+    "Whether the node was down, or its slurmd alone did not answer: the run made steps, or its"
+    " GPUs worked, up to the moment it was given up."
+)
 READ, QUIET_S = "gpu_power_watts", 120
 """Scrapes come every 15 to 60 s, and a node is given up after SlurmdTimeout, 300 s by default."""
 SILENT_S = (90, 60, 30)
@@ -125,6 +130,8 @@ def judge(facts: Facts) -> Judgement:
         if facts.disposition in ("running", "completed"):
             found = replace(found, resubmit="unnecessary")
     found = _since_last_read(facts, found)
+    if seemed_up(facts, [place.host for place in found.culprits if place.host]):
+        found = replace(found, most=LISTED_TOO, cannot_decide=(SLURMD, *found.cannot_decide))
     quiet, why = ((), None) if found.culprits else _gone_quiet(facts)
     if why is None:
         return found

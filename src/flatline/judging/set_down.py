@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
 
 from flatline.errors import FormatError
 from flatline.facts import Facts
@@ -31,6 +32,8 @@ FRESH_S, BEHIND_S = 60, 180
 BOOTED, SAME_S = "host_boot_time_seconds", 60.0
 """The boot time is reckoned back from now, and off by as much as clocks are set right."""
 
+Told = tuple[str, datetime, LogCite | RecordCite]
+
 
 @dataclass(frozen=True, slots=True)
 class SetDown:
@@ -45,7 +48,7 @@ class SetDown:
 def set_down(facts: Facts) -> SetDown | None:
     """None unless all of its nodes that were given up made steps up to it, kept their power, and
     were read on as others were."""
-    told = _told(facts)
+    told = _told_at_its_end(facts)
     track = facts.main_track(facts.last.n)
     if not told or track is None or facts.disposition == "completed":
         return None
@@ -61,13 +64,40 @@ def set_down(facts: Facts) -> SetDown | None:
     return SetDown(hosts, at, tuple(cite for *_, cite in told), (claim(text, *made), drew))
 
 
-def _told(facts: Facts) -> list[tuple[str, datetime, LogCite | RecordCite]]:
-    """Its nodes that were set DOWN for not answering as it ended, by the controller's log or the
-    record of its nodes."""
+def seemed_up(facts: Facts, lost: Sequence[str]) -> bool:
+    """Whether such nodes of these made steps up to that moment or, where no step is dated, kept
+    their GPUs' power, and no reading speaks against it: less than clears them, and too much to be
+    sure that they were down.  Where nothing says that they did not answer, they must have been
+    read behind it without a boot."""
+    track, job = facts.main_track(facts.last.n), facts.job
+    told = [(host, at) for host, at, _ in _told(facts) if facts.node_of(host) in lost]
+    failed = job.ended_at if job is not None and job.disposition == "node_fail" else None
+    unsaid = not told and failed is not None and facts.measured(BOOTED)
+    told = [(host, failed) for host in lost] if unsaid and failed is not None else told
+    if not told:
+        return False
+    at, hosts = min(at for _, at in told), sorted({facts.node_of(host) for host, _ in told})
+    read = _read_on(facts, hosts, int(at.timestamp()), behind_too=unsaid)
+    if not read and (unsaid or facts.measured(POWER)):
+        return False
+    if track is not None and any(map(isfinite, track.at)):
+        return made_until(facts, track, at, WINDOW_S) is not None
+    return kept_working(facts, at.timestamp(), WINDOW_S, hosts) is not None
+
+
+def _told_at_its_end(facts: Facts) -> list[Told]:
+    """Those of its nodes that were set DOWN as it ended."""
     job = facts.job
     if job is None or job.ended_at is None or job.scheduler != "slurm":
         return []
-    found: list[tuple[str, datetime, LogCite | RecordCite]] = []
+    return [one for one in _told(facts)
+            if one[0] in job.nodes and abs(one[1] - job.ended_at) <= AT_THE_END]  # fmt: skip
+
+
+def _told(facts: Facts) -> list[Told]:
+    """Nodes that were set DOWN for not answering, by the controller's log or the record of the
+    nodes."""
+    found: list[Told] = []
     for match in facts.tagged(TAG):
         at = None if match.cite.at_assumed else match.cite.at
         if at is not None and match.attempt == facts.last.n:
@@ -76,8 +106,7 @@ def _told(facts: Facts) -> list[tuple[str, datetime, LogCite | RecordCite]]:
         down = any(state.startswith("DOWN") for state in event.states)
         if down and event.at is not None and REASON in (event.reason or "").lower():
             found.append((event.host, event.at, event.cite))
-    return [one for one in found
-            if one[0] in job.nodes and abs(one[1] - job.ended_at) <= AT_THE_END]  # fmt: skip
+    return found
 
 
 def _hosts(text: str) -> tuple[str, ...]:
@@ -87,14 +116,17 @@ def _hosts(text: str) -> tuple[str, ...]:
         return ()
 
 
-def _read_on(facts: Facts, hosts: Sequence[str], at: int) -> bool:
-    """Whether each was read just before, behind it as well where others were, and never booted."""
+def _read_on(facts: Facts, hosts: Sequence[str], at: int, *, behind_too: bool = False) -> bool:
+    """Whether each was read just before, behind it as well where others were, or in any case, and
+    never booted."""
     before, behind = (
         by_host(instant(facts, f"count by (host) (count_over_time({POWER}[{FRESH_S}s]))", when))
         for when in (at, at + BEHIND_S)
     )
     wanted = set(hosts)
     if before is None or not wanted <= {facts.node_of(host) for host in before.rows}:
+        return False
+    if behind is None and behind_too:
         return False
     if behind is not None and not wanted <= {facts.node_of(host) for host in behind.rows}:
         return False
